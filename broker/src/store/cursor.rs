@@ -1,0 +1,71 @@
+//! Duty: what of a channel is stored, as deltas, and the contract of whoever keeps it.
+
+use crate::log::sequence::Sequence;
+
+/// The number that stands for a topic in the store and in folder names; never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopicNumber(pub u64);
+
+/// The number that stands for a channel in the store; unique in the store, never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChannelNumber(pub u64);
+
+/// Sequences whose finished bits are stored together.
+pub const BLOCK: u64 = 65_536;
+
+/// Which of the [`BLOCK`] sequences from `number * BLOCK` on are finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FinishedBlock {
+    /// The block's first sequence divided by [`BLOCK`].
+    pub number: u64,
+    /// Its bits.
+    pub bits: FinishedBits,
+}
+
+/// The bits of a [`FinishedBlock`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FinishedBits {
+    /// Every sequence of the block is finished.
+    Full,
+    /// Bit `n` of word `w` stands for sequence `number * BLOCK + w * 64 + n`. 1024 words.
+    Some(Box<[u64]>),
+}
+
+/// A message above the floor that is not finished and is not simply waiting for its first delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsettled {
+    /// The message.
+    pub sequence: Sequence,
+    /// Deliveries so far.
+    pub attempts: u16,
+    /// When it is due, in nanoseconds since the Unix epoch; 0 = at once.
+    pub due: i64,
+    /// The whole delay in milliseconds, so that a wall clock that jumped can not lengthen what is left of it.
+    pub delay_ms: u64,
+}
+
+/// What changed in a channel since its last checkpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CursorDelta {
+    /// Everything below is finished.
+    pub floor: Sequence,
+    /// Drop all blocks and unsettled messages stored before applying the rest (empty, seek).
+    pub reset: bool,
+    /// Blocks at or above the floor whose bits changed. Blocks that lie wholly below the floor are dropped.
+    pub blocks: Vec<FinishedBlock>,
+    /// Unsettled messages that are new or changed.
+    pub unsettled: Vec<Unsettled>,
+    /// Messages that were stored as unsettled and no longer are.
+    pub settled: Vec<Sequence>,
+}
+
+/// A channel as it was stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredCursor {
+    /// Everything below is finished.
+    pub floor: Sequence,
+    /// Finished bits at or above the floor, by block number.
+    pub blocks: Vec<FinishedBlock>,
+    /// Unsettled messages by sequence.
+    pub unsettled: Vec<Unsettled>,
+}
