@@ -5,6 +5,9 @@
 //! `store` keeps the durable settings and cursors. No room calls back into an earlier one.
 
 pub mod clock;
+pub mod desk;
 pub mod ids;
+pub mod ingress;
 pub mod log;
+pub mod metrics;
 pub mod store;
