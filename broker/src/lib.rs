@@ -4,7 +4,10 @@
 //! (the floor everything stands on) -> `channel` (cursor to consumer) -> `egress` (delivery to socket).
 //! `store` keeps the durable settings and cursors. No room calls back into an earlier one.
 
+pub mod args;
 pub mod clock;
+pub mod config;
 pub mod ids;
 pub mod log;
+pub mod logging;
 pub mod store;

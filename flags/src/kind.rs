@@ -84,7 +84,8 @@ fn go_argument(arg: Arg) -> Arg {
         Kind::Float => arg.value_parser(ValueParser::new(literal::float)),
         Kind::Duration | Kind::Size | Kind::Text => arg,
     };
-    arg.value_name(kind.word())
+    let no_default = arg.get_default_values().iter().all(|value| value.is_empty());
+    arg.value_name(kind.word()).hide_default_value(no_default)
 }
 
 fn switch(arg: Arg) -> Arg {

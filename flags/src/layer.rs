@@ -86,8 +86,17 @@ pub(crate) fn load_file(path: &OsStr) -> Result<toml::Table, Exit> {
         Exit::Failure(vec![format!("failed to load config file {path} - {reason}")])
     };
     let text = std::fs::read_to_string(path).map_err(|error| failure(&error))?;
-    text.parse()
-        .map_err(|error: toml::de::Error| failure(&error.to_string().trim_end()))
+    text.parse().map_err(|error| failure(&syntax(&text, &error)))
+}
+
+/// A TOML error on one line, as a log needs it.
+fn syntax(text: &str, error: &toml::de::Error) -> String {
+    let before = error
+        .span()
+        .and_then(|span| text.get(..span.start))
+        .unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    format!("line {line}: {}", error.message().replace('\n', ", "))
 }
 
 /// A flag's texts from the environment or the file.

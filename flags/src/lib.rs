@@ -34,7 +34,7 @@ mod version;
 pub use duration::{DurationError, GoDuration};
 pub use exit::Exit;
 pub use level::{LogFormat, LogLevel, LogLevelError};
-pub use literal::LiteralError;
+pub use literal::{LiteralError, boolean};
 pub use program::{Given, Program};
 pub use reference::reference;
 pub use size::{ByteSize, SizeError};

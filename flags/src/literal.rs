@@ -11,8 +11,8 @@ pub enum LiteralError {
     Range,
 }
 
-/// A truth value. Source: nsq-http-and-tools 4.1.
-pub(crate) fn boolean(text: &str) -> Result<bool, LiteralError> {
+/// A truth value: `1 t T true TRUE True` or `0 f F false FALSE False`. Source: nsq-http-and-tools 4.1.
+pub fn boolean(text: &str) -> Result<bool, LiteralError> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),

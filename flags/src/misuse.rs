@@ -16,19 +16,18 @@ pub(crate) fn value(command: &mut Command, error: &clap::Error) -> Exit {
     let name = shown.split([' ', '=', '[']).next().unwrap_or(shown);
     let reason = reason(error);
     let arg = command.get_arguments().find(|arg| arg.get_long() == Some(name));
-    match arg.map(|arg| (Kind::of(arg), kind::is_list(arg))) {
-        Some((Kind::Boolean, _)) => exit(
-            command,
-            format!("invalid boolean value \"{value}\" for -{name}: {reason}"),
-        ),
+    let message = match arg {
         // The one kind of value that stock refuses with code 1 and without usage.
-        Some((Kind::Float, true)) => Exit::Failure(vec![format!("Could not parse: {value}")]),
-        Some(_) => exit(
-            command,
-            format!("invalid value \"{value}\" for flag -{name}: {reason}"),
-        ),
-        None => exit(command, error.to_string()),
-    }
+        Some(arg) if kind::is_list(arg) && Kind::of(arg) == Kind::Float => {
+            return Exit::Failure(vec![format!("Could not parse: {value}")]);
+        }
+        Some(arg) if kind::is_switch(arg) => {
+            format!("invalid boolean value \"{value}\" for -{name}: {reason}")
+        }
+        Some(_) => format!("invalid value \"{value}\" for flag -{name}: {reason}"),
+        None => error.to_string(),
+    };
+    exit(command, message)
 }
 
 /// What the value's parser had to say.

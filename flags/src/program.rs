@@ -38,7 +38,9 @@ pub struct Given<T> {
 impl Program {
     /// The flags as a clap command: the source of help, man pages and completions.
     pub fn command<T: Args>(&self) -> Command {
-        let mut command = Command::new(self.name).help_template("Usage of {name}:\n{all-args}\n");
+        let mut command = Command::new(self.name)
+            .help_template("Usage of {name}:\n{all-args}\n")
+            .next_help_heading("General");
         if self.version.is_some() {
             let version = Arg::new(VERSION).long(VERSION).value_parser(value_parser!(bool));
             command = command.arg(version.help("Print the version and exit"));

@@ -14,7 +14,7 @@ pub fn reference<T: Args>(program: &Program) -> String {
     let mut page = String::new();
     let mut heading = "";
     for arg in command.get_arguments() {
-        let group = arg.get_help_heading().unwrap_or("General");
+        let group = arg.get_help_heading().unwrap_or_default();
         if group != heading {
             heading = group;
             // Writing to a String can not fail.

@@ -276,8 +276,18 @@ fn an_unreadable_file_ends_with_code_1() {
                 .to_owned()
         ])
     );
-    let exit = read("", &[], Some("x = ")).unwrap_err();
-    assert!(matches!(&exit, Exit::Failure(reasons) if reasons[0].starts_with("failed to load config file ")));
+    let exit = read("", &[], Some("id = 1\nx = ")).unwrap_err();
+    let Exit::Failure(reasons) = exit else {
+        panic!("{exit:?}")
+    };
+    assert!(
+        reasons[0].starts_with("failed to load config file "),
+        "{reasons:?}"
+    );
+    assert!(
+        reasons[0].contains(" - line 2: ") && !reasons[0].contains('\n'),
+        "{reasons:?}"
+    );
 }
 
 #[test]
@@ -332,10 +342,10 @@ fn read(line: &str, env: &[(&str, &str)], file: Option<&str>) -> Result<Sample, 
 }
 
 fn given(line: &str, env: &[(&str, &str)], file: Option<&str>) -> Result<Given<Sample>, Exit> {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("sample.toml");
     if let Some(text) = file {
-        std::fs::write(&path, text).unwrap();
+        std::fs::write(&path, text).expect("a written file");
     }
     given_from(line, env, file.map(|_| path.as_path()))
 }
