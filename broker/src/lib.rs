@@ -4,10 +4,13 @@
 //! (the floor everything stands on) -> `channel` (cursor to consumer) -> `egress` (delivery to socket).
 //! `store` keeps the durable settings and cursors. No room calls back into an earlier one.
 
+pub mod args;
 pub mod clock;
+pub mod config;
 pub mod desk;
 pub mod ids;
 pub mod ingress;
 pub mod log;
+pub mod logging;
 pub mod metrics;
 pub mod store;

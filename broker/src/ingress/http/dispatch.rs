@@ -9,6 +9,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use futures_util::FutureExt;
+use nsqx_flags::GoDuration;
 
 use super::Door;
 use super::error::HttpError;
@@ -19,7 +20,6 @@ use super::serve::Remote;
 use super::style::{self, Reply, Style};
 use crate::clock::Clock;
 use crate::desk::Desk;
-use crate::metrics::go_duration::GoDuration;
 
 /// What every request needs.
 pub(super) struct Shared {
@@ -57,7 +57,7 @@ pub(super) async fn answer(State(shared): State<Arc<Shared>>, request: Request) 
     if logged {
         let status = response.status().as_u16();
         let remote = head.extensions.get::<Remote>().map_or("", |remote| &remote.0);
-        let elapsed = GoDuration(shared.clock.now().since(started));
+        let elapsed = GoDuration::from(shared.clock.now().since(started));
         tracing::info!("{status} {} {} ({remote}) {elapsed}", head.method, head.uri);
     }
     response

@@ -2,8 +2,9 @@
 
 use axum::http::StatusCode;
 
+use crate::config::ChangeError;
+use crate::desk::DeskError;
 use crate::desk::batch::BatchError;
-use crate::desk::{DeskError, OptionError};
 
 /// A refusal. The code goes to the client; the text explains it, on our own routes to the client too.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -122,11 +123,11 @@ impl From<BatchError> for HttpError {
     }
 }
 
-impl From<OptionError> for HttpError {
-    fn from(error: OptionError) -> Self {
+impl From<ChangeError> for HttpError {
+    fn from(error: ChangeError) -> Self {
         match error {
-            OptionError::Unchangeable => Self::InvalidOption,
-            OptionError::InvalidValue => Self::InvalidValue,
+            ChangeError::Option => Self::InvalidOption,
+            ChangeError::Value => Self::InvalidValue,
         }
     }
 }
