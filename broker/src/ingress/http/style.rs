@@ -70,10 +70,11 @@ impl Reply {
 /// Writes an answer or a refusal.
 pub(super) fn write(style: Style, outcome: Result<Reply, HttpError>) -> Response {
     let reply = outcome.unwrap_or_else(|error| refusal(style, &error));
-    let mut response = Response::new(Body::from(reply.body.clone()));
+    let content_type = reply.content_type.or_else(|| sniff(&reply.body));
+    let mut response = Response::new(Body::from(reply.body));
     *response.status_mut() = reply.status;
     let headers = response.headers_mut();
-    if let Some(content_type) = reply.content_type.or_else(|| sniff(&reply.body)) {
+    if let Some(content_type) = content_type {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     }
     if style != Style::Plain {

@@ -1,3 +1,5 @@
+//! Statements about statsd.
+
 use std::time::Duration;
 
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Statements about routing, doors, `/ping` and `/info`.
+
 use super::*;
 
 #[tokio::test]
