@@ -5,7 +5,9 @@
 //! `store` keeps the durable settings and cursors. No room calls back into an earlier one.
 //! Side rooms: `registration` tells lookupds what is here; `tls` and `http_client` serve every door.
 
+pub mod admit;
 pub mod clock;
+pub mod http_client;
 pub mod ids;
 pub mod ingress;
 pub mod log;
