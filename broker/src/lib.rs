@@ -11,5 +11,6 @@ pub mod http_client;
 pub mod ids;
 pub mod ingress;
 pub mod log;
+pub mod registration;
 pub mod store;
 pub mod tls;
