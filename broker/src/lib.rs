@@ -3,8 +3,14 @@
 //! `ingress` (socket to command) -> `admit` (may this happen) -> `topic` (stamp and append) -> `log`
 //! (the floor everything stands on) -> `channel` (cursor to consumer) -> `egress` (delivery to socket).
 //! `store` keeps the durable settings and cursors. No room calls back into an earlier one.
+//! Side rooms: `registration` tells lookupds what is here; `tls` and `http_client` serve every door.
 
+pub mod admit;
 pub mod clock;
+pub mod http_client;
 pub mod ids;
+pub mod ingress;
 pub mod log;
+pub mod registration;
 pub mod store;
+pub mod tls;
