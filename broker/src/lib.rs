@@ -10,6 +10,9 @@
 pub mod admit;
 pub mod clock;
 pub mod http_client;
+pub mod args;
+pub mod clock;
+pub mod config;
 pub mod ids;
 pub mod ingress;
 pub mod export;
@@ -17,5 +20,6 @@ pub mod ids;
 pub mod import;
 pub mod log;
 pub mod registration;
+pub mod logging;
 pub mod store;
 pub mod tls;
