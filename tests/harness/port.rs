@@ -3,7 +3,7 @@
 //! Ports come from below the range that the kernel takes for outgoing connections, so that a node can be
 //! restarted on its port while other tests connect all around it.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A loopback address with a TCP port that is free now and is not given out again by this process.
@@ -13,7 +13,8 @@ pub fn free() -> SocketAddr {
         // Two test binaries at a time begin at different places.
         let place = (std::process::id().wrapping_mul(997)).wrapping_add(step) % COUNT;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, FIRST + place as u16));
-        if TcpListener::bind(address).is_ok() {
+        // Not tried by binding: a child that another test starts at this moment would hold the probe open.
+        if TcpStream::connect(address).is_err() {
             return address;
         }
     }

@@ -149,12 +149,15 @@ impl Client {
         }
     }
 
-    /// The next bytes as they come, below the compression and before any frame is cut.
-    pub fn bytes(&mut self) -> Vec<u8> {
+    /// The next `count` bytes before any frame is cut; only before a compression has started.
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let deadline = Instant::now() + PATIENCE;
         let mut bytes = std::mem::take(&mut self.received);
-        if bytes.is_empty() {
-            self.read(&mut bytes, Instant::now() + PATIENCE);
+        while bytes.len() < count {
+            let more = matches!(self.read(&mut bytes, deadline), Received::Bytes);
+            assert!(more, "expected {count} bytes, got {}", bytes.escape_ascii());
         }
+        self.received = bytes.split_off(count);
         bytes
     }
 
