@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -86,22 +86,21 @@ impl Http {
         self.exchange("POST", head, &coded)
     }
 
-    /// Sends `bytes` and gives everything until the end of the connection; what was sent may be refused.
-    pub fn raw(&self, bytes: &[u8]) -> Vec<u8> {
+    /// Sends `bytes`, half closes and waits until the server has closed; what it says does not matter.
+    pub fn raw_and_forget(&self, bytes: &[u8]) {
         let mut stream = self.connect();
-        send(&mut stream, bytes);
-        let mut answer = Vec::new();
-        // A reset is an end like any other, and so is silence.
-        let _ = stream.read_to_end(&mut answer);
-        answer
+        send(&mut *stream, bytes);
+        stream.half_close();
+        // A reset is an end like any other.
+        let _ = stream.read_to_end(&mut Vec::new());
     }
 
     fn exchange(&self, method: &str, head: String, body: &[u8]) -> Response {
         let mut stream = self.connect();
         let mut bytes = head.into_bytes();
         bytes.extend_from_slice(body);
-        send(&mut stream, &bytes);
-        Response::read(&mut stream, method == "HEAD")
+        send(&mut *stream, &bytes);
+        Response::read(&mut *stream, method == "HEAD")
     }
 
     fn connect(&self) -> Box<dyn Stream> {
@@ -219,9 +218,30 @@ impl fmt::Debug for Response {
     }
 }
 
-trait Stream: Read + Write {}
+trait Stream: Read + Write {
+    /// Tells the server that nothing more comes.
+    fn half_close(&mut self);
+}
 
-impl<S: Read + Write> Stream for S {}
+impl Stream for TcpStream {
+    fn half_close(&mut self) {
+        // Fails only when the server has closed already.
+        let _ = self.shutdown(Shutdown::Write);
+    }
+}
+
+impl Stream for UnixStream {
+    fn half_close(&mut self) {
+        let _ = self.shutdown(Shutdown::Write);
+    }
+}
+
+impl Stream for StreamOwned<ClientConnection, TcpStream> {
+    fn half_close(&mut self) {
+        self.conn.send_close_notify();
+        let _ = self.flush();
+    }
+}
 
 struct Input<'a> {
     stream: &'a mut dyn Stream,

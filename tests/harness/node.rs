@@ -6,6 +6,7 @@
 use std::fmt::Display;
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub struct NodeSetup {
     tcp: SocketAddr,
     http: SocketAddr,
     https: SocketAddr,
-    addresses: Vec<String>,
+    sockets: Option<Sockets>,
     flags: Vec<String>,
     data: Arc<TempDir>,
 }
@@ -36,23 +37,16 @@ pub struct NodeSetup {
 impl NodeSetup {
     /// Default flags, free loopback ports, an empty data folder.
     pub fn new(program: &Path) -> Self {
-        let (tcp, http, https) = (port::free(), port::free(), port::free());
-        let addresses = vec![
-            format!("--tcp-address={tcp}"),
-            format!("--http-address={http}"),
-            format!("--https-address={https}"),
-            "--broadcast-address=127.0.0.1".to_owned(),
-        ];
         let data = tempfile::Builder::new()
             .prefix("nsqd-")
             .tempdir()
             .expect("data folder");
         Self {
             program: program.to_owned(),
-            tcp,
-            http,
-            https,
-            addresses,
+            tcp: port::free(),
+            http: port::free(),
+            https: port::free(),
+            sockets: None,
             flags: Vec::new(),
             data: Arc::new(data),
         }
@@ -74,6 +68,16 @@ impl NodeSetup {
     pub fn config(self, text: &str) -> Self {
         let path = self.data.path().join("nsqd.toml");
         self.file("nsqd.toml", text).flag("config", path.display())
+    }
+
+    /// Listens on Unix sockets in the data folder instead of the TCP and HTTP ports.
+    pub fn on_unix_sockets(mut self) -> Self {
+        let folder = self.data.path();
+        self.sockets = Some(Sockets {
+            tcp: folder.join("tcp.sock"),
+            http: folder.join("http.sock"),
+        });
+        self
     }
 
     /// Uses the data folder of a node that runs already.
@@ -111,12 +115,39 @@ impl NodeSetup {
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
+        let (tcp, http) = match &self.sockets {
+            Some(sockets) => (
+                sockets.tcp.display().to_string(),
+                sockets.http.display().to_string(),
+            ),
+            None => (self.tcp.to_string(), self.http.to_string()),
+        };
         command
-            .args(&self.addresses)
-            .arg(format!("--data-path={}", self.data.path().display()));
+            .arg(format!("--tcp-address={tcp}"))
+            .arg(format!("--http-address={http}"));
+        command.arg(format!("--https-address={}", self.https));
+        command.arg("--broadcast-address=127.0.0.1");
+        command.arg(format!("--data-path={}", self.data.path().display()));
         command.args(&self.flags);
         command
     }
+
+    fn accepts_connections(&self) -> bool {
+        match &self.sockets {
+            Some(sockets) => [&sockets.tcp, &sockets.http]
+                .iter()
+                .all(|path| UnixStream::connect(path).is_ok()),
+            None => [self.tcp, self.http]
+                .iter()
+                .all(|door| TcpStream::connect(door).is_ok()),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Sockets {
+    tcp: PathBuf,
+    http: PathBuf,
 }
 
 /// A running node.
@@ -155,7 +186,10 @@ impl Node {
 
     /// The plain HTTP door.
     pub fn http(&self) -> Http {
-        Http::new(Door::Tcp(self.setup.http))
+        Http::new(match &self.setup.sockets {
+            Some(sockets) => Door::Unix(sockets.http.clone()),
+            None => Door::Tcp(self.setup.http),
+        })
     }
 
     /// The HTTPS door.
@@ -226,15 +260,11 @@ impl Node {
     }
 
     fn await_ready(&mut self) {
-        let doors = [self.setup.tcp, self.setup.http];
         eventually("the node accepts connections", Duration::from_secs(10), || {
             if let Some(status) = self.process.ended() {
                 panic!("the node ended with {status}; log:\n{}", self.process.stderr());
             }
-            doors
-                .iter()
-                .all(|door| TcpStream::connect(door).is_ok())
-                .then_some(())
+            self.setup.accepts_connections().then_some(())
         });
     }
 }

@@ -62,7 +62,7 @@ fn c_77_an_ephemeral_channel_takes_its_messages_with_it(broker: &Broker) {
     });
     let mut next = node.consumer("t", "c#ephemeral");
     next.ready(10);
-    next.publish("t", "new");
+    node.client().publish("t", "new");
     assert_eq!(next.message().body, b"new");
     stays("nothing else is delivered", Duration::from_millis(200), || {
         node.channel("t", "c#ephemeral")["in_flight_count"] == 1
