@@ -155,6 +155,19 @@ fn h_56_a_client_certificate_policy_makes_tls_required() {
 }
 
 #[test]
+fn tls_required_is_read_in_any_case() {
+    for (word, required) in [
+        ("TRUE", TlsRequired::Yes),
+        ("tRue", TlsRequired::Yes),
+        ("F", TlsRequired::No),
+        ("TCP-https", TlsRequired::TcpHttps),
+    ] {
+        assert_eq!(word.parse(), Ok(required), "{word}");
+    }
+    assert_eq!("tcp".parse::<TlsRequired>(), Err(TlsRequiredError));
+}
+
+#[test]
 fn jwts_protect_http_writes_unless_told_otherwise() {
     let url = "auth-jwks-url=https://auth.example/jwks";
     let config_of = |flags: &[&str]| config(flags).admit;

@@ -50,14 +50,16 @@ pub enum TlsRequired {
 #[error("must be true, false or tcp-https")]
 pub struct TlsRequiredError;
 
+/// A truth value or `tcp-https`, in any case.
 impl FromStr for TlsRequired {
     type Err = TlsRequiredError;
 
     fn from_str(text: &str) -> Result<Self, TlsRequiredError> {
-        if text.eq_ignore_ascii_case("tcp-https") {
+        let word = text.to_ascii_lowercase();
+        if word == "tcp-https" {
             return Ok(Self::TcpHttps);
         }
-        let all = nsqx_flags::boolean(text).map_err(|_| TlsRequiredError)?;
+        let all = nsqx_flags::boolean(&word).map_err(|_| TlsRequiredError)?;
         Ok(if all { Self::Yes } else { Self::No })
     }
 }
