@@ -3,14 +3,14 @@
 //! deliveries, wake-ups, dirty marks for the checkpoint. Must not know sockets, frames or the directory.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use nsqx_proto::name::ChannelName;
 use parking_lot::{Mutex, MutexGuard};
 
-use super::checkpoint::Checkpoints;
+use super::saver::Saver;
 use super::timekeeper::Timekeeper;
 use super::{Channel, ConsumerCounts, ConsumerRules, Counts, Deliveries, RecordSource, SettleError, TakeLimit};
 use crate::clock::{Clock, Moment};
@@ -29,6 +29,7 @@ pub struct SharedChannel {
     handed: Arc<Handed>,
     rooms: Rooms,
     max_consumers: usize,
+    stored_floor: AtomicU64,
     hungry: AtomicBool,
     dirty: AtomicBool,
     inner: Mutex<Inner>,
@@ -43,7 +44,7 @@ pub struct Rooms {
     /// Calls [`SharedChannel::tick`] when a deadline is due.
     pub timekeeper: Arc<Timekeeper>,
     /// Stores what changed.
-    pub checkpoints: Arc<Checkpoints>,
+    pub saver: Arc<Saver>,
     /// Where reads that may wait for the disk run.
     pub blocking: tokio::runtime::Handle,
 }
@@ -72,6 +73,8 @@ pub struct Parts {
     pub handed: Arc<Handed>,
     /// `--max-channel-consumers`; 0 = no limit.
     pub max_consumers: usize,
+    /// Everything below is stored as finished.
+    pub stored_floor: Sequence,
 }
 
 /// Why a subscription is refused (nsq-tcp 2.2).
@@ -106,6 +109,7 @@ impl SharedChannel {
             handed: Arc::clone(&parts.handed),
             rooms,
             max_consumers: parts.max_consumers,
+            stored_floor: AtomicU64::new(parts.stored_floor.get()),
             hungry: AtomicBool::new(false),
             dirty: AtomicBool::new(false),
             inner: Mutex::new(Inner {
@@ -251,6 +255,18 @@ impl SharedChannel {
         self.settled(inner);
     }
 
+    /// Refuses new consumers if there are none; answers whether that is so.
+    pub fn close_if_unused(&self) -> bool {
+        let mut inner = self.inner.lock();
+        inner.closed |= inner.consumers.is_empty();
+        inner.closed
+    }
+
+    /// The sequence of a message in flight that shows an id of its own (imported messages).
+    pub fn sequence_of(&self, own_id: [u8; 16]) -> Option<Sequence> {
+        self.inner.lock().machine.sequence_of(own_id)
+    }
+
     /// Refuses new consumers and ends the connections of the present ones without a frame.
     pub fn close(&self) {
         let mut inner = self.inner.lock();
@@ -275,9 +291,23 @@ impl SharedChannel {
         self.inner.lock().consumers.keys().copied().collect()
     }
 
-    /// Everything below is finished.
-    pub fn floor(&self) -> Sequence {
-        self.caught_up().machine.floor()
+    /// Everything below may go from the log: it is finished, and stored as such if the channel is stored.
+    pub fn stored_floor(&self) -> Sequence {
+        match self.number {
+            Some(_) => Sequence::new(self.stored_floor.load(Ordering::Acquire)),
+            None => self.inner.lock().machine.floor(),
+        }
+    }
+
+    /// The store holds everything below `floor` as finished.
+    pub fn floor_is_stored(&self, floor: Sequence) {
+        self.stored_floor.store(floor.get(), Ordering::Release);
+    }
+
+    /// What the last [`SharedChannel::checkpoint`] answered did not reach the store: the next one tells everything.
+    pub fn is_not_stored(&self) {
+        self.inner.lock().machine.forget_checkpoints();
+        self.mark_dirty();
     }
 
     /// What changed since the last call; with `last`, also what a clean stop keeps (attempts of what is in flight).
@@ -332,7 +362,7 @@ impl SharedChannel {
 
     fn mark_dirty(&self) {
         if self.number.is_some() && !self.dirty.swap(true, Ordering::SeqCst) {
-            self.rooms.checkpoints.note(Weak::clone(&self.this));
+            self.rooms.saver.note(Weak::clone(&self.this));
         }
     }
 }

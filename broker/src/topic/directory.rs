@@ -24,7 +24,7 @@ pub struct Directory {
     topics: DashMap<TopicName, Arc<OnceCell<Arc<Topic>>>>,
     founding: Founding,
     open: AtomicBool,
-    changes: watch::Sender<u64>,
+    changes: watch::Sender<()>,
 }
 
 /// Why a topic or channel can not be had.
@@ -66,7 +66,7 @@ impl Directory {
             topics: DashMap::new(),
             founding,
             open: AtomicBool::new(true),
-            changes: watch::Sender::new(0),
+            changes: watch::Sender::new(()),
         })
     }
 
@@ -76,7 +76,7 @@ impl Directory {
     }
 
     /// Told after each topic or channel that came or went.
-    pub fn changes(&self) -> watch::Receiver<u64> {
+    pub fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
     }
 
@@ -322,6 +322,6 @@ impl Directory {
     }
 
     fn changed(&self) {
-        self.changes.send_modify(|count| *count += 1);
+        self.changes.send_replace(());
     }
 }

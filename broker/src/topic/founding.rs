@@ -13,7 +13,7 @@ use super::{Parts, Topic};
 use crate::channel::shared::{self, Rooms, SharedChannel};
 use crate::channel::{Channel, ChannelRules};
 use crate::log::engine::{LogError, TopicLog};
-use crate::log::engines::Engines;
+use crate::log::engines::{Engines, Start};
 use crate::log::sequence::{Sequence, SequenceRange};
 use crate::registration::Registration;
 use crate::store::StoreError;
@@ -210,7 +210,7 @@ impl Founding {
         let end = log.end();
         self.store.transact(move |transaction| transaction.delete_topic(number, end)).await?;
         let engines = Arc::clone(&self.engines);
-        Ok(self.blocking(move || engines.remove(number, &*log)).await?)
+        Ok(self.blocking(move || engines.remove(number)).await?)
     }
 
     async fn topic_number(&self, name: &TopicName, fresh: Sequence) -> Result<(TopicNumber, Sequence), StoreError> {
@@ -230,6 +230,7 @@ impl Founding {
         relay: &Arc<Relay>,
     ) -> Result<Arc<dyn TopicLog>, LogError> {
         let (engines, relay) = (Arc::clone(&self.engines), Arc::clone(relay));
+        let start = Start { fresh: start, at_least: start };
         self.blocking(move || engines.open(number, start, relay as _)).await
     }
 

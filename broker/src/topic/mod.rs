@@ -5,11 +5,17 @@
 //! |---|---|
 //! | `flow` | which records are handed over, and when (pure) |
 //! | `handed` | how far that went, for channels to read |
-//! | `directory` | name to topic; creating and deleting |
-//! | `channels` | creating and deleting a topic's channels |
+//! | `directory` | name to topic; creating, deleting, pausing |
+//! | `founding` | what topics and channels are made of |
+//! | `relay` | passes the log's news on to the topic |
+//! | `health` | whether writes work |
 
+pub mod directory;
 pub mod flow;
+pub mod founding;
 pub mod handed;
+pub mod health;
+pub mod relay;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +29,7 @@ use self::flow::{Flow, HandOver};
 use self::handed::Handed;
 use crate::channel::shared::SharedChannel;
 use crate::clock::{Clock, Moment};
-use crate::log::engine::{DelayedRecord, LogError, TailWatch, Ticket, TopicLog};
+use crate::log::engine::{DelayedRecord, LogError, Ticket, TopicLog};
 use crate::log::record::NewRecord;
 use crate::log::sequence::{Sequence, SequenceRange};
 use crate::store::cursor::TopicNumber;
@@ -132,6 +138,11 @@ impl Topic {
     /// Ends a publisher's turn.
     pub fn flush(&self) {
         self.log.flush();
+    }
+
+    /// The log has grown (see [`crate::log::engine::TailWatch::advanced`]).
+    pub fn advanced(&self, end: Sequence, delayed: &[DelayedRecord]) {
+        self.change(|flow| flow.advance(end, delayed));
     }
 
     /// All channels known so far are there: records may flow.
@@ -266,15 +277,3 @@ impl Topic {
     }
 }
 
-impl TailWatch for Topic {
-    fn advanced(&self, end: Sequence, delayed: &[DelayedRecord]) {
-        self.change(|flow| flow.advance(end, delayed));
-    }
-
-    fn health(&self, state: Result<(), &LogError>) {
-        match state {
-            Ok(()) => tracing::info!(topic = %self.name, "the topic's log works again"),
-            Err(error) => tracing::error!(topic = %self.name, %error, "the topic's log can not be written"),
-        }
-    }
-}
