@@ -6,3 +6,10 @@
 //! | `layers` | TLS and compression between a socket's bytes and the protocol's |
 
 pub mod layers;
+//! Duty: the doors of the broker, from socket to command.
+//!
+//! | file | duty |
+//! |---|---|
+//! | `http` | the HTTP door |
+
+pub mod http;
