@@ -15,6 +15,7 @@ statements! {
         c_119_a_new_topic_gets_the_known_channels_first,
         c_119_channels_known_to_nsqlookupd_get_the_first_message,
         c_120_an_unreachable_lookup_does_not_stop_a_publish,
+        h_59_a_topic_made_by_http_gets_the_known_channels,
         deleted_topics_and_channels_are_unregistered,
     }
 }
@@ -132,6 +133,15 @@ fn c_120_an_unreachable_lookup_does_not_stop_a_publish(broker: &Broker) {
     let node = node_of(broker, &lookupd);
     node.client().publish("t", "first");
     node.await_topic("t", |topic| topic["depth"] == 1);
+}
+
+fn h_59_a_topic_made_by_http_gets_the_known_channels(broker: &Broker) {
+    let lookupd = FakeLookupd::listing(&["archive", "passing#ephemeral"]);
+    let node = node_of(broker, &lookupd);
+    node.http().post("/topic/create?topic=t", "").expect_done();
+    let topic = node.topic("t");
+    assert_eq!(topic["channels"].as_array().map(Vec::len), Some(1), "{topic}");
+    assert_eq!(topic["channels"][0]["channel_name"], "archive");
 }
 
 fn deleted_topics_and_channels_are_unregistered(broker: &Broker) {
