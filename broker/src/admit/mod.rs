@@ -15,6 +15,8 @@ mod pattern;
 
 pub use pattern::PatternError;
 
+use nsqx_proto::{ErrorCode, WireError};
+
 /// Why a command is refused, in the words the client gets after the code (nsq-tcp 2.12, 5.1). All are fatal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuthRefusal {
@@ -50,13 +52,19 @@ pub enum AuthRefusal {
 
 impl AuthRefusal {
     /// The error code that goes before the text.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> ErrorCode {
         match self {
-            Self::First { .. } => "E_AUTH_FIRST",
-            Self::Failed => "E_AUTH_FAILED",
-            Self::NoAuthorizations | Self::Unauthorized { .. } => "E_UNAUTHORIZED",
-            Self::Disabled => "E_AUTH_DISABLED",
-            Self::AlreadySet => "E_INVALID",
+            Self::First { .. } => ErrorCode::AuthFirst,
+            Self::Failed => ErrorCode::AuthFailed,
+            Self::NoAuthorizations | Self::Unauthorized { .. } => ErrorCode::Unauthorized,
+            Self::Disabled => ErrorCode::AuthDisabled,
+            Self::AlreadySet => ErrorCode::Invalid,
         }
+    }
+}
+
+impl From<AuthRefusal> for WireError {
+    fn from(refusal: AuthRefusal) -> Self {
+        Self::new(refusal.code(), refusal.to_string())
     }
 }

@@ -10,13 +10,16 @@ use std::time::Duration;
 use nsqx_proto::name::ChannelName;
 use parking_lot::{Mutex, MutexGuard};
 
+use super::latency::Latency;
+use super::peek::{Peeked, Place};
 use super::saver::Saver;
 use super::timekeeper::Timekeeper;
-use super::{Channel, ConsumerCounts, ConsumerRules, Counts, Deliveries, RecordSource, SettleError, TakeLimit};
+use super::{Channel, ConsumerCounts, ConsumerRules, Counts, Deliveries, SettleError, TakeLimit, Taken};
 use crate::clock::{Clock, Moment};
 use crate::egress::signal::Signal;
 use crate::ids::ConnectionId;
-use crate::log::engine::{Chunk, TopicLog};
+use crate::log::engine::TopicLog;
+use crate::metrics::latency::LatencyWindow;
 use crate::log::sequence::Sequence;
 use crate::store::cursor::{ChannelNumber, CursorDelta};
 use crate::topic::handed::Handed;
@@ -29,9 +32,12 @@ pub struct SharedChannel {
     handed: Arc<Handed>,
     rooms: Rooms,
     max_consumers: usize,
+    latency: Option<Mutex<Latency>>,
+    incarnation: u64,
     stored_floor: AtomicU64,
     hungry: AtomicBool,
     dirty: AtomicBool,
+    lost_checkpoint: AtomicBool,
     inner: Mutex<Inner>,
     this: Weak<SharedChannel>,
 }
@@ -47,6 +53,8 @@ pub struct Rooms {
     pub saver: Arc<Saver>,
     /// Where reads that may wait for the disk run.
     pub blocking: tokio::runtime::Handle,
+    /// Window of the latency percentiles; `None` = they are not wanted.
+    pub latency_window: Option<Duration>,
 }
 
 struct Inner {
@@ -75,6 +83,8 @@ pub struct Parts {
     pub max_consumers: usize,
     /// Everything below is stored as finished.
     pub stored_floor: Sequence,
+    /// Tells this life of the name from earlier ones.
+    pub incarnation: u64,
 }
 
 /// Why a subscription is refused (nsq-tcp 2.2).
@@ -107,11 +117,14 @@ impl SharedChannel {
             number: parts.number,
             log: parts.log,
             handed: Arc::clone(&parts.handed),
-            rooms,
             max_consumers: parts.max_consumers,
+            latency: rooms.latency_window.map(|window| Mutex::new(Latency::new(window, rooms.clock.now()))),
+            rooms,
+            incarnation: parts.incarnation,
             stored_floor: AtomicU64::new(parts.stored_floor.get()),
             hungry: AtomicBool::new(false),
             dirty: AtomicBool::new(false),
+            lost_checkpoint: AtomicBool::new(false),
             inner: Mutex::new(Inner {
                 machine: parts.machine,
                 told: parts.handed.get().1,
@@ -129,6 +142,11 @@ impl SharedChannel {
     /// Its name.
     pub fn name(&self) -> &ChannelName {
         &self.name
+    }
+
+    /// Tells this life of the name from earlier ones.
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
     }
 
     /// Its number in the store; `None` for an ephemeral channel.
@@ -169,7 +187,7 @@ impl SharedChannel {
     pub fn unsubscribe(&self, id: ConnectionId) -> usize {
         let mut inner = self.inner.lock();
         inner.consumers.remove(&id);
-        inner.machine.unsubscribe(id, self.rooms.clock.now());
+        inner.machine.unsubscribe(id);
         let left = inner.consumers.len();
         self.settled(inner);
         left
@@ -180,12 +198,15 @@ impl SharedChannel {
         self.inner.lock().machine.set_ready(id, count);
     }
 
-    /// Takes messages for a consumer; answers true when it should ask again without waiting to be woken.
-    pub fn take(&self, id: ConnectionId, now: Moment, limit: TakeLimit, out: &mut Deliveries) -> bool {
+    /// Takes messages for a consumer.
+    pub fn take(&self, id: ConnectionId, now: Moment, limit: TakeLimit, out: &mut Deliveries) -> Taken {
         let mut inner = self.caught_up();
-        let taken = inner.machine.take(id, now, limit, &Cached(&*self.log), out);
+        let taken = inner.machine.take(id, now, limit, &*self.log, out);
         self.settled(inner);
-        taken.may_have_more()
+        if let Some(latency) = &self.latency {
+            latency.lock().delivered(out);
+        }
+        taken
     }
 
     /// Settles messages in order; `failed` is told the index and cause of each command that had no effect.
@@ -203,8 +224,14 @@ impl SharedChannel {
                 Settle::Requeue(sequence, delay) => inner.machine.requeue(id, sequence, delay, now),
                 Settle::Touch(sequence) => inner.machine.touch(id, sequence, now),
             };
-            if let Err(error) = outcome {
-                failed(index, error);
+            match (outcome, command) {
+                (Err(error), _) => failed(index, error),
+                (Ok(()), Settle::Finish(sequence)) => {
+                    if let Some(latency) = &self.latency {
+                        latency.lock().finished(*sequence, now, self.rooms.clock.wall());
+                    }
+                }
+                (Ok(()), _) => {}
             }
         }
         self.mark_dirty();
@@ -241,6 +268,7 @@ impl SharedChannel {
     pub fn empty(&self) {
         let mut inner = self.caught_up();
         inner.machine.empty();
+        self.latency.iter().for_each(|latency| latency.lock().forget());
         self.mark_dirty();
         self.settled(inner);
     }
@@ -260,6 +288,36 @@ impl SharedChannel {
         let mut inner = self.inner.lock();
         inner.closed |= inner.consumers.is_empty();
         inner.closed
+    }
+
+    /// At most `limit` messages that came back, are in flight or deferred (see [`Channel::peek`]).
+    pub fn peek(&self, place: Place, limit: usize) -> Vec<Peeked> {
+        self.caught_up().machine.peek(place, limit)
+    }
+
+    /// The next sequence that was never looked at.
+    pub fn next_fresh(&self) -> Sequence {
+        self.inner.lock().machine.next_fresh()
+    }
+
+    /// False when the message is finished, deferred or returned already, or not handed over.
+    pub fn is_fresh(&self, sequence: Sequence) -> bool {
+        self.inner.lock().machine.is_fresh(sequence)
+    }
+
+    /// True below the topic's hand-over position.
+    pub fn is_handed_over(&self, sequence: Sequence) -> bool {
+        sequence < self.handed.get().0
+    }
+
+    /// Tells whose channel it is, by the address of the topic's log.
+    pub fn log_address(&self) -> *const () {
+        Arc::as_ptr(&self.log).cast()
+    }
+
+    /// Publish-to-finish times of the recent past; `None` when nobody wants them.
+    pub fn latency(&self) -> Option<LatencyWindow> {
+        self.latency.as_ref().map(|latency| latency.lock().window())
     }
 
     /// The sequence of a message in flight that shows an id of its own (imported messages).
@@ -306,7 +364,7 @@ impl SharedChannel {
 
     /// What the last [`SharedChannel::checkpoint`] answered did not reach the store: the next one tells everything.
     pub fn is_not_stored(&self) {
-        self.inner.lock().machine.forget_checkpoints();
+        self.lost_checkpoint.store(true, Ordering::Release);
         self.mark_dirty();
     }
 
@@ -314,7 +372,11 @@ impl SharedChannel {
     pub fn checkpoint(&self, last: bool) -> Option<CursorDelta> {
         self.dirty.store(false, Ordering::SeqCst);
         let mut inner = self.caught_up();
-        inner.machine.checkpoint(self.rooms.clock.wall(), self.rooms.clock.now(), last)
+        let (wall, now) = (self.rooms.clock.wall(), self.rooms.clock.now());
+        if self.lost_checkpoint.swap(false, Ordering::AcqRel) {
+            return inner.machine.full_checkpoint(wall, now);
+        }
+        if last { inner.machine.final_checkpoint(wall, now) } else { inner.machine.checkpoint(wall, now) }
     }
 
     fn caught_up(&self) -> MutexGuard<'_, Inner> {
@@ -328,7 +390,10 @@ impl SharedChannel {
         // The topic hands over first and looks at `hungry` afterwards; so it is set before the last look at the topic.
         self.hungry.store(inner.machine.is_hungry(), Ordering::SeqCst);
         inner.catch_up(&self.handed, &[]);
-        let woken = inner.machine.wake_next().and_then(|id| inner.consumers.get(&id).cloned());
+        let mut woken = Vec::new();
+        while let Some(id) = inner.machine.wake_next() {
+            woken.extend(inner.consumers.get(&id).cloned());
+        }
         if let Some(next) = inner.machine.next_deadline()
             && inner.armed.is_none_or(|armed| next < armed)
         {
@@ -338,7 +403,7 @@ impl SharedChannel {
         let wanted = if inner.reading { None } else { inner.machine.wanted() };
         inner.reading |= wanted.is_some();
         drop(inner);
-        if let Some(signal) = woken {
+        for signal in woken {
             signal.deliver();
         }
         if let Some(from) = wanted {
@@ -374,14 +439,6 @@ impl Inner {
             self.machine.hand_over(end, records - self.told, delayed);
             self.told = records;
         }
-    }
-}
-
-struct Cached<'a>(&'a dyn TopicLog);
-
-impl RecordSource for Cached<'_> {
-    fn cached(&self, from: Sequence) -> Option<Chunk> {
-        self.0.read_cached(from)
     }
 }
 

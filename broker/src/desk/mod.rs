@@ -18,7 +18,7 @@ use serde::{Serialize, Serializer};
 
 use self::batch::Batch;
 use self::settings::{ChannelPatch, ChannelSettings, TopicPatch, TopicSettings};
-use crate::ingress::http::name::{ChannelName, TopicName};
+use nsqx_proto::{ChannelName, TopicName};
 use crate::metrics::snapshot::{Filter, Snapshot};
 
 /// An answer that may have to wait for the disk or for another thread.

@@ -16,6 +16,7 @@ use super::layers::TlsFacts;
 use super::listener::Accepted;
 use crate::admit::grant::Grants;
 use crate::channel::shared::SharedChannel;
+use crate::egress::signal::Signal;
 use crate::ids::ConnectionId;
 use crate::metrics::snapshot::{ClientStats, PubCount};
 
@@ -31,6 +32,7 @@ pub struct Client {
     id: ConnectionId,
     peer: String,
     ip: Option<IpAddr>,
+    signal: Arc<Signal>,
     facts: Mutex<Facts>,
 }
 
@@ -55,7 +57,7 @@ impl Clients {
             ..ClientStats::default()
         };
         let facts = Facts { row, common_name: String::new(), published: BTreeMap::new(), channel: Weak::new() };
-        let client = Arc::new(Client { id, peer: accepted.peer.clone(), ip: accepted.ip, facts: Mutex::new(facts) });
+        let client = Arc::new(Client { id, peer: accepted.peer.clone(), ip: accepted.ip, signal: Arc::default(), facts: Mutex::new(facts) });
         self.known.insert(id, Arc::clone(&client));
         client
     }
@@ -63,6 +65,13 @@ impl Clients {
     /// Forgets a connection that has ended.
     pub fn remove(&self, id: ConnectionId) {
         self.known.remove(&id);
+    }
+
+    /// Ends all connections without a frame.
+    pub fn close_all(&self) {
+        for client in &self.known {
+            client.signal.close();
+        }
     }
 
     /// One connection.
@@ -81,6 +90,11 @@ impl Client {
     /// Which connection it is.
     pub fn id(&self) -> ConnectionId {
         self.id
+    }
+
+    /// Wakes its connection.
+    pub fn signal(&self) -> &Arc<Signal> {
+        &self.signal
     }
 
     /// `ip:port`; empty for a unix socket.
@@ -113,8 +127,8 @@ impl Client {
         facts.row.tls = true;
         facts.row.tls_version = tls.version;
         facts.row.tls_cipher_suite = tls.cipher_suite;
-        facts.row.tls_negotiated_protocol = tls.negotiated_protocol;
-        facts.row.tls_negotiated_protocol_is_mutual = tls.negotiated_protocol_is_mutual;
+        facts.row.tls_negotiated_protocol = tls.protocol;
+        facts.row.tls_negotiated_protocol_is_mutual = tls.protocol_is_mutual;
         facts.common_name = tls.common_name;
     }
 
@@ -160,9 +174,9 @@ impl Client {
         if let Some(counts) = channel.and_then(|channel| channel.consumer_counts(self.id)) {
             row.ready_count = counts.ready;
             row.in_flight_count = counts.in_flight;
-            row.message_count = counts.messages;
-            row.finish_count = counts.finished;
-            row.requeue_count = counts.requeued;
+            row.message_count = counts.message_count;
+            row.finish_count = counts.finish_count;
+            row.requeue_count = counts.requeue_count;
         }
         row
     }

@@ -3,17 +3,15 @@
 
 use std::sync::Arc;
 
-use super::engine::{Durability, LogError, TailWatch, TopicLog};
+use super::engine::{Durability, LogError, Retention, TailWatch, TopicLog};
 use super::memory::MemoryLog;
-use super::segmented::{LogOptions, Retention, SegmentedEngine};
+use super::segmented::{LogOptions, SegmentedEngine};
 use super::sequence::Sequence;
 use crate::store::cursor::TopicNumber;
 
 /// The engines of one broker.
 pub struct Engines {
     segmented: SegmentedEngine,
-    durability: Durability,
-    retention: Retention,
 }
 
 /// From where on a log gives sequences.
@@ -26,9 +24,9 @@ pub struct Start {
 }
 
 impl Engines {
-    /// Engines whose new logs have these defaults.
-    pub fn new(segmented: SegmentedEngine, durability: Durability, retention: Retention) -> Self {
-        Self { segmented, durability, retention }
+    /// The engine for durable topics; ephemeral ones need none.
+    pub fn new(segmented: SegmentedEngine) -> Self {
+        Self { segmented }
     }
 
     /// Opens a durable topic's log, or creates it. May wait for the disk.
@@ -39,13 +37,15 @@ impl Engines {
         &self,
         number: TopicNumber,
         start: Start,
+        durability: Durability,
+        retention: Retention,
         watch: Arc<dyn TailWatch>,
     ) -> Result<Arc<dyn TopicLog>, LogError> {
         let options = LogOptions {
             start: start.fresh,
             at_least: start.at_least,
-            durability: self.durability,
-            retention: self.retention,
+            durability,
+            retention,
             watch,
         };
         Ok(self.segmented.open(number.0, options)?)

@@ -5,6 +5,8 @@
 //! that a client that leaves in the middle does not leave it half done; changes of one topic run one after the other.
 
 use std::future::Future;
+use std::collections::HashSet;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,6 +17,7 @@ use tokio::sync::{OnceCell, watch};
 use super::founding::Founding;
 use super::Topic;
 use crate::channel::shared::SharedChannel;
+use crate::desk::settings::{TopicPatch, TopicSettings};
 use crate::log::engine::LogError;
 use crate::store::StoreError;
 use crate::store::catalogue::HandedOver;
@@ -101,7 +104,7 @@ impl Directory {
     }
 
     /// All topics, in any order.
-    pub fn topics(&self) -> Vec<Arc<Topic>> {
+    pub fn live_topics(&self) -> Vec<Arc<Topic>> {
         self.topics.iter().filter_map(|slot| slot.get().cloned()).collect()
     }
 
@@ -245,12 +248,43 @@ impl Directory {
         .await
     }
 
+    /// Changes settings of a topic, durably; answers the new ones. Cancel safe.
+    ///
+    /// # Errors
+    /// What the store says; the topic is then as it was.
+    pub async fn set_topic(
+        self: &Arc<Self>,
+        topic: &Arc<Topic>,
+        patch: TopicPatch,
+    ) -> Result<TopicSettings, DirectoryError> {
+        let (this, topic) = (Arc::clone(self), Arc::clone(topic));
+        self.task(async move {
+            let _turn = topic.admin.lock().await;
+            let mut settings = topic.settings();
+            patch.apply(&mut settings);
+            this.founding.store_settings(&topic, settings).await?;
+            topic.set(settings);
+            Ok(settings)
+        })
+        .await
+    }
+
+    /// Lets the logs go of what these channels have finished and stored.
+    pub fn trim(&self, channels: &[Arc<SharedChannel>]) {
+        let logs: HashSet<*const ()> = channels.iter().map(|channel| channel.log_address()).collect();
+        for topic in self.live_topics() {
+            if logs.contains(&Arc::as_ptr(topic.log()).cast()) {
+                topic.trim();
+            }
+        }
+    }
+
     fn task<R: Send + 'static>(
         &self,
         work: impl Future<Output = Result<R, DirectoryError>> + Send + 'static,
-    ) -> impl Future<Output = Result<R, DirectoryError>> + use<R> {
+    ) -> Pin<Box<dyn Future<Output = Result<R, DirectoryError>> + Send>> {
         let task = self.founding.runtime().spawn(work);
-        async move { task.await.unwrap_or(Err(DirectoryError::Exiting)) }
+        Box::pin(async move { task.await.unwrap_or(Err(DirectoryError::Exiting)) })
     }
 
     /// Creates the channels that the rest of the cluster knows, then lets records flow (nsq-tcp 7.6). Meanwhile other

@@ -1,6 +1,7 @@
 //! Duty: what topics and channels are made of: numbers from the store, logs from the engines, machines with the node's
 //! rules, and how all of it is undone. Must not know which topics exist.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use nsqx_proto::name::{ChannelName, TopicName};
@@ -12,6 +13,7 @@ use super::relay::Relay;
 use super::{Parts, Topic};
 use crate::channel::shared::{self, Rooms, SharedChannel};
 use crate::channel::{Channel, ChannelRules};
+use crate::desk::settings::TopicSettings;
 use crate::log::engine::{LogError, TopicLog};
 use crate::log::engines::{Engines, Start};
 use crate::log::sequence::{Sequence, SequenceRange};
@@ -39,12 +41,21 @@ pub struct Founding {
     pub default_extend: bool,
     /// The rest of the cluster; set once the broker knows its own addresses.
     pub registration: OnceLock<Registration>,
+    /// How new topics are set.
+    pub topic_settings: TopicSettings,
+    /// Lives of topics and channels so far.
+    pub incarnations: AtomicU64,
 }
 
 impl Founding {
     /// Where changes run.
     pub fn runtime(&self) -> &Handle {
         &self.rooms.blocking
+    }
+
+    /// A number for the next life of a topic or channel.
+    pub fn next_incarnation(&self) -> u64 {
+        self.incarnations.fetch_add(1, Ordering::Relaxed)
     }
 
     /// A new topic; it hands nothing over before [`Topic::start`].
@@ -60,8 +71,16 @@ impl Founding {
             let (number, start) = self.topic_number(name, fresh).await?;
             (Some(number), self.open(number, start, &relay).await?)
         };
-        let parts =
-            Parts { name: name.clone(), number, handed_over: log.end(), log, paused: false, held: Vec::new() };
+        let parts = Parts {
+            name: name.clone(),
+            number,
+            handed_over: log.end(),
+            log,
+            paused: false,
+            held: Vec::new(),
+            incarnation: self.next_incarnation(),
+            settings: self.topic_settings,
+        };
         let topic = Arc::new(Topic::new(parts, self.rooms.clock));
         relay.connect(&topic);
         Ok(topic)
@@ -116,6 +135,7 @@ impl Founding {
             handed: Arc::clone(topic.handed()),
             max_consumers: self.max_consumers,
             stored_floor,
+            incarnation: self.next_incarnation(),
         };
         SharedChannel::new(parts, self.rooms.clone())
     }
@@ -123,7 +143,7 @@ impl Founding {
     /// The rules of a channel: an ephemeral one keeps no more than `--mem-queue-size` messages (C-76).
     pub fn rules_of(&self, name: &ChannelName) -> ChannelRules {
         let bound = name.is_ephemeral().then_some(self.rules.mem_queue_size);
-        ChannelRules { drop_oldest_beyond: bound, ..self.rules }
+        ChannelRules { drop_oldest_beyond: bound, durable: !name.is_ephemeral(), ..self.rules }
     }
 
     /// Channels of the topic that other nodes have and that are not ephemeral (nsq-tcp 7.6).
@@ -147,6 +167,18 @@ impl Founding {
                 state.handed_over = handed_over;
             })
         });
+        Ok(answer.await?)
+    }
+
+    /// Stores how a topic is set.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn store_settings(&self, topic: &Topic, settings: TopicSettings) -> Result<(), DirectoryError> {
+        let Some(number) = topic.number() else { return Ok(()) };
+        let text = settings.to_json();
+        let answer =
+            self.store.transact(move |transaction| transaction.update_topic(number, |state| state.settings = text));
         Ok(answer.await?)
     }
 
@@ -230,8 +262,8 @@ impl Founding {
         relay: &Arc<Relay>,
     ) -> Result<Arc<dyn TopicLog>, LogError> {
         let (engines, relay) = (Arc::clone(&self.engines), Arc::clone(relay));
-        let start = Start { fresh: start, at_least: start };
-        self.blocking(move || engines.open(number, start, relay as _)).await
+        let (start, settings) = (Start { fresh: start, at_least: start }, self.topic_settings);
+        self.blocking(move || engines.open(number, start, settings.durability, settings.retention(), relay as _)).await
     }
 
     async fn blocking<R: Send + 'static>(

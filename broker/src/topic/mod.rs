@@ -29,6 +29,7 @@ use self::flow::{Flow, HandOver};
 use self::handed::Handed;
 use crate::channel::shared::SharedChannel;
 use crate::clock::{Clock, Moment};
+use crate::desk::settings::TopicSettings;
 use crate::log::engine::{DelayedRecord, LogError, Ticket, TopicLog};
 use crate::log::record::NewRecord;
 use crate::log::sequence::{Sequence, SequenceRange};
@@ -41,6 +42,8 @@ pub struct Topic {
     log: Arc<dyn TopicLog>,
     handed: Arc<Handed>,
     clock: Clock,
+    incarnation: u64,
+    settings: Mutex<TopicSettings>,
     state: Mutex<State>,
     closed: AtomicBool,
     messages: AtomicU64,
@@ -68,6 +71,10 @@ pub struct Parts {
     pub paused: bool,
     /// The delayed records from `handed_over` on.
     pub held: Vec<DelayedRecord>,
+    /// Tells this life of the name from earlier ones.
+    pub incarnation: u64,
+    /// How it is set.
+    pub settings: TopicSettings,
 }
 
 /// Counters of a topic since the start.
@@ -91,6 +98,8 @@ impl Topic {
             handed: Arc::new(Handed::new(parts.handed_over)),
             log: parts.log,
             clock,
+            incarnation: parts.incarnation,
+            settings: Mutex::new(parts.settings),
             state: Mutex::new(State { flow, channels: BTreeMap::new() }),
             closed: AtomicBool::new(false),
             messages: AtomicU64::new(0),
@@ -107,6 +116,23 @@ impl Topic {
     /// Its number in the store; `None` for an ephemeral topic.
     pub fn number(&self) -> Option<TopicNumber> {
         self.number
+    }
+
+    /// Tells this life of the name from earlier ones.
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    /// How it is set.
+    pub fn settings(&self) -> TopicSettings {
+        *self.settings.lock()
+    }
+
+    /// Sets it anew; its log obeys from the next append on.
+    pub fn set(&self, settings: TopicSettings) {
+        *self.settings.lock() = settings;
+        self.log.set_durability(settings.durability);
+        self.log.set_retention(settings.retention());
     }
 
     /// Its log.

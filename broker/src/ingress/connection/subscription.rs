@@ -172,7 +172,7 @@ impl Connection {
         let (replies, output, commands) = (&mut self.replies, &mut self.wire.output, &subscription.commands);
         subscription.channel.settle(subscription.id, now, &subscription.settles, |index, error| {
             let (verb, id) = commands[index];
-            replies.error(WireError::settle_failed(verb, id, IdForm::Hex, error.reason()), output);
+            replies.error(WireError::settle_failed(verb, id, IdForm::Hex, &error.to_string()), output);
         });
         subscription.settles.clear();
         subscription.commands.clear();

@@ -55,7 +55,7 @@ impl Connection {
             return;
         }
         if std::mem::take(&mut upgrade.tls) {
-            let Some(config) = self.doors.tls.as_ref().map(|tls| tls.current()) else { return };
+            let Some(config) = self.doors.tls.as_ref().map(|tls| tls.config()) else { return };
             match self.wire.layers.start_tls(config) {
                 Ok(()) => upgrade.handshake = Some(now + HANDSHAKE_TIME),
                 Err(error) => self.layer_failed(&error),
@@ -95,7 +95,7 @@ impl Connection {
         self.upgrade = None;
         self.ending = true;
         let error = WireError::identify_failed(reason);
-        let raw = self.wire.farewell();
+        let raw = self.wire.raw();
         frame::put_error(raw, &error);
     }
 }

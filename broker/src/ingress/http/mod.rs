@@ -10,7 +10,7 @@
 //! | `dispatch` | request to response, whatever happens in between |
 //! | `router`, `routes` | which route a method and path mean; the table of routes |
 //! | `style`, `json`, `error` | how answers are written; JSON as Go writes it; what can be refused and how it is told |
-//! | `query`, `body`, `name` | parameters; request bodies with bounds; names |
+//! | `query`, `body` | parameters; request bodies with bounds |
 //! | `publish` | `/pub`, `/mpub` |
 //! | `topics`, `channels` | create, delete, empty, pause, unpause |
 //! | `stats`, `info`, `health`, `metrics` | what operators and scrapers read |
@@ -28,7 +28,6 @@ mod health;
 mod info;
 mod json;
 mod metrics;
-pub mod name;
 mod peek;
 mod publish;
 mod query;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::error::HttpError;
-use super::name::{ChannelName, TopicName};
+use nsqx_proto::{ChannelName, TopicName};
 
 /// The parameters of a request.
 #[derive(Debug)]
@@ -42,15 +42,15 @@ impl<'a> Query<'a> {
     /// The topic, refused in the words of the topic routes.
     pub(super) fn topic(&self) -> Result<TopicName, HttpError> {
         let text = self.get("topic").ok_or(HttpError::MissingTopic)?;
-        TopicName::parse(text).ok_or(HttpError::InvalidTopic)
+        TopicName::parse(text).map_err(|_| HttpError::InvalidTopic)
     }
 
     /// Topic and channel, refused in the order and words of the channel routes (nsq-http 1.9).
     pub(super) fn channel(&self) -> Result<(TopicName, ChannelName), HttpError> {
         let topic = self.get("topic").ok_or(HttpError::MissingTopic)?;
-        let topic = TopicName::parse(topic).ok_or(HttpError::InvalidArgTopic)?;
+        let topic = TopicName::parse(topic).map_err(|_| HttpError::InvalidArgTopic)?;
         let channel = self.get("channel").ok_or(HttpError::MissingChannel)?;
-        let channel = ChannelName::parse(channel).ok_or(HttpError::InvalidChannel)?;
+        let channel = ChannelName::parse(channel).map_err(|_| HttpError::InvalidChannel)?;
         Ok((topic, channel))
     }
 }

@@ -17,7 +17,7 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use parking_lot::Mutex;
 use tower::ServiceExt;
 
-use super::name::{ChannelName, TopicName};
+use nsqx_proto::{ChannelName, TopicName};
 use super::{Door, service};
 use crate::clock::Clock;
 use crate::desk::batch::Batch;
