@@ -6,7 +6,7 @@ use std::time::Duration;
 use nsqx_flags::GoDuration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-use crate::log::engine::Durability;
+use crate::log::engine::{Durability, Retention};
 
 /// The settings of a topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -48,6 +48,30 @@ pub struct ChannelSettings {
 pub struct ChannelPatch {
     /// See [`ChannelSettings::paused`].
     pub paused: Option<bool>,
+}
+
+impl TopicSettings {
+    /// The settings as the store keeps them.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// What [`TopicSettings::to_json`] gave; what it does not name, or an empty text, is as in `default`.
+    pub fn from_json(text: &str, default: Self) -> Self {
+        let mut settings = default;
+        if let Ok(patch) = serde_json::from_str::<TopicPatch>(text) {
+            patch.apply(&mut settings);
+        }
+        settings
+    }
+
+    /// How long the log keeps finished records.
+    pub fn retention(&self) -> Retention {
+        Retention {
+            time: Some(self.retention_time).filter(|time| !time.is_zero()),
+            bytes: Some(self.retention_bytes).filter(|bytes| *bytes > 0),
+        }
+    }
 }
 
 impl TopicPatch {

@@ -1,0 +1,30 @@
+//! Duty: the black-box suites. Each statement of the conformance pages is a test named by its number, and
+//! each test runs against stock nsqd (`stock::`) and against our broker (`ours::`).
+//!
+//! `NSQX_NSQD` names our broker (default: the `nsqd` beside this test binary's folder), `NSQX_STOCK_NSQD` and
+//! `NSQX_STOCK_NSQLOOKUPD` name the stock programs, see `tests/stock/build.sh`. Without the latter the tests
+//! that need them print `skipped:` and pass.
+
+mod auth;
+mod compression;
+mod disconnects;
+mod disk;
+mod flags;
+mod flow;
+mod garbage;
+mod heartbeat;
+mod http_admin;
+mod http_config;
+mod http_publish;
+mod http_routes;
+mod http_stats;
+mod identify;
+mod lines;
+mod lookup_peer;
+mod output_buffer;
+mod persistence;
+mod publish;
+mod states;
+mod statsd;
+mod tls;
+mod topics_channels;
