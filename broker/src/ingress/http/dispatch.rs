@@ -37,7 +37,7 @@ pub(super) async fn answer(State(shared): State<Arc<Shared>>, request: Request) 
     let (head, body) = request.into_parts();
     let path = head.uri.path();
     let (response, logged) = match unescape(path, false) {
-        None => return style::write(Style::V1, Err(HttpError::InvalidRequest)),
+        None => return style::write(Style::Plain, Err(HttpError::BadPath)),
         Some(path) => match find(ROUTES, &head.method, &path) {
             Ok((route, segment)) => {
                 let call = Call {
