@@ -2,8 +2,8 @@
 //!
 //! `ingress` (socket to command) -> `admit` (may this happen) -> `topic` (stamp and append) -> `log`
 //! (the floor everything stands on) -> `channel` (cursor to consumer) -> `egress` (delivery to socket).
-//! `store` keeps the durable settings and cursors; `import` reads
-//! and `export` writes the files of stock nsqd. No room calls back into an earlier one.
+//! `store` keeps the durable settings and cursors; `import` reads and `export` writes the files of stock nsqd. No
+//! room calls back into an earlier one.
 
 pub mod clock;
 pub mod export;
