@@ -97,7 +97,7 @@ impl NodeSetup {
         self.data.path()
     }
 
-    /// Starts the node and waits until it accepts connections.
+    /// Starts the node and waits until it answers.
     ///
     /// # Panics
     /// When it ends instead, or is not ready within 10 s.
@@ -266,5 +266,7 @@ impl Node {
             }
             self.setup.accepts_connections().then_some(())
         });
+        // Whatever the answer is: what happens at the start, the first writing of metadata too, is done.
+        self.http().get("/ping");
     }
 }
