@@ -1,6 +1,8 @@
 //! Duty: proves with the real nsqd v1.3.0 that it reads what we export and that we read what it leaves. The
 //! binary is named by the environment variable `NSQD_STOCK`; without it nothing is proved and that is said.
 
+#![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;

@@ -1,6 +1,8 @@
 //! Duty: the metadata store on a disk that takes no more and later does. The disk is played by the limit on the
 //! size of a file, which concerns a whole process: the test runs itself again under that limit.
 
+#![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
+
 use std::process::Command;
 
 use nsqx_broker::log::sequence::Sequence;

@@ -117,7 +117,11 @@ const TABLE: [(ErrorCode, &str, Severity); 38] = [
     (ErrorCode::SubOrderIsMust, "E_SUB_ORDER_IS_MUST", Fatal),
     (ErrorCode::SubExtendNeed, "E_SUB_EXTEND_NEED", Fatal),
     (ErrorCode::SubExtendForbidden, "E_SUB_EXTEND_FORBIDDON", Fatal),
-    (ErrorCode::SubChannelNotRegistered, "E_SUB_CHANNEL_NOT_REGISTERED", Fatal),
+    (
+        ErrorCode::SubChannelNotRegistered,
+        "E_SUB_CHANNEL_NOT_REGISTERED",
+        Fatal,
+    ),
     (ErrorCode::NotLeader, "E_FAILED_ON_NOT_LEADER", ByVerb),
     (ErrorCode::NotWritable, "E_FAILED_ON_NOT_WRITABLE", ByVerb),
     (ErrorCode::PubTooMuchWaiting, "E_PUB_TOO_MUCH_WAITING", Fatal),

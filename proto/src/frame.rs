@@ -102,7 +102,11 @@ impl<'a> Frame<'a> {
         };
         let size = i64::from(size);
         if size < 4 || size > i64::from(max_size) {
-            return Err(ProtoError::Size { size, min: 4, max: u64::from(max_size) });
+            return Err(ProtoError::Size {
+                size,
+                min: 4,
+                max: u64::from(max_size),
+            });
         }
         let whole = 4 + size as usize;
         let (Some(kind), Some(data)) = (i32_at(input, 4), input.get(8..whole)) else {
@@ -122,7 +126,10 @@ impl<'a> Frame<'a> {
 pub fn split_error(data: &[u8]) -> (Option<ErrorCode>, &[u8]) {
     let end = memchr::memchr(b' ', data).unwrap_or(data.len());
     let (code, description) = data.split_at(end);
-    (ErrorCode::from_text(code), description.get(1..).unwrap_or_default())
+    (
+        ErrorCode::from_text(code),
+        description.get(1..).unwrap_or_default(),
+    )
 }
 
 const RECEIPT_LEN: usize = 30;
@@ -140,7 +147,12 @@ mod tests {
 
     #[test]
     fn y_17_a_receipt_has_30_bytes() {
-        let receipt = Receipt { internal_id: 1, trace_id: 2, offset: 3, raw_size: 4 };
+        let receipt = Receipt {
+            internal_id: 1,
+            trace_id: 2,
+            offset: 3,
+            raw_size: 4,
+        };
         let mut out = Vec::new();
         receipt.put(&mut out);
         let (frame, whole) = Frame::decode(&out, 100).unwrap().unwrap();
@@ -157,10 +169,21 @@ mod tests {
             assert_eq!(Frame::decode(&out[..end], 100), Ok(None));
         }
         let (frame, _) = Frame::decode(&out, 100).unwrap().unwrap();
-        let Frame::Error(text) = frame else { panic!("{frame:?}") };
+        let Frame::Error(text) = frame else {
+            panic!("{frame:?}")
+        };
         assert_eq!(split_error(text), (Some(ErrorCode::TopicNotExist), &b""[..]));
-        assert!(matches!(Frame::decode(&[0xff; 4], 100), Err(ProtoError::Size { size: -1, .. })));
-        assert!(matches!(Frame::decode(&[0, 0, 0, 101], 100), Err(ProtoError::Size { size: 101, .. })));
-        assert_eq!(Frame::decode(&[0, 0, 0, 4, 0, 0, 0, 9], 100), Err(ProtoError::FrameType(9)));
+        assert!(matches!(
+            Frame::decode(&[0xff; 4], 100),
+            Err(ProtoError::Size { size: -1, .. })
+        ));
+        assert!(matches!(
+            Frame::decode(&[0, 0, 0, 101], 100),
+            Err(ProtoError::Size { size: 101, .. })
+        ));
+        assert_eq!(
+            Frame::decode(&[0, 0, 0, 4, 0, 0, 0, 9], 100),
+            Err(ProtoError::FrameType(9))
+        );
     }
 }

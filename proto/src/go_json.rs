@@ -6,7 +6,7 @@
 //! without fraction and exponent, broken UTF-8 and lone surrogates become U+FFFD.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write};
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -46,7 +46,7 @@ pub(crate) fn string(text: &str) -> String {
             '\x08' => out.push_str("\\b"),
             '\x0c' => out.push_str("\\f"),
             '\0'..='\x1f' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                out.push_str(&format!("\\u{:04x}", u32::from(c)));
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
             }
             c => out.push(c),
         }
@@ -125,7 +125,11 @@ where
             // Go reads on after a value of the wrong type, so a syntax error further on is found either way.
             failed |= (self.0)(&fold(&key), Value(value.get())).is_err();
         }
-        if failed { Err(Error::custom("a value has the wrong type")) } else { Ok(()) }
+        if failed {
+            Err(Error::custom("a value has the wrong type"))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -195,7 +199,14 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        assert_eq!(seen, [("aa".into(), Some(1)), ("key".into(), Some(2)), ("aa".into(), Some(3))]);
+        assert_eq!(
+            seen,
+            [
+                ("aa".into(), Some(1)),
+                ("key".into(), Some(2)),
+                ("aa".into(), Some(3))
+            ]
+        );
     }
 
     #[test]
@@ -211,7 +222,10 @@ mod tests {
 
     #[test]
     fn a_syntax_error_after_a_wrong_type_is_an_error() {
-        assert_eq!(members("{\"a\":\"x\",}", |_, value| value.integer::<i64>().map(drop)), Err(Mismatch));
+        assert_eq!(
+            members("{\"a\":\"x\",}", |_, value| value.integer::<i64>().map(drop)),
+            Err(Mismatch)
+        );
     }
 
     #[test]

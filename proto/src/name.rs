@@ -116,6 +116,16 @@ macro_rules! name {
 name!(TopicName, TopicRef, "topic");
 name!(ChannelName, ChannelRef, "channel");
 
+impl<'a> TopicRef<'a> {
+    /// The name without suffix that `raw` begins with, up to the first byte that is none of a name's.
+    pub(crate) fn leading(raw: &'a [u8]) -> Option<Self> {
+        let mut bytes = raw.iter().take(NAME_MAX + 1);
+        let len = bytes.position(|byte| !ALLOWED[usize::from(*byte)])?;
+        let name = raw.get(..len).filter(|name| !name.is_empty())?;
+        std::str::from_utf8(name).ok().map(Self)
+    }
+}
+
 fn check(raw: &[u8]) -> Result<&str, InvalidName> {
     let base = raw.strip_suffix(EPHEMERAL.as_bytes()).unwrap_or(raw);
     if base.is_empty() || raw.len() > NAME_MAX || !base.iter().all(|byte| ALLOWED[usize::from(*byte)]) {
@@ -155,7 +165,17 @@ mod tests {
     fn names_take_letters_digits_dot_dash_and_underscore() {
         assert!(TopicName::parse(".aZ09_-").is_ok());
         assert!(TopicName::parse("..").is_ok());
-        for bad in ["a b", "a/b", "a#", "a#eph", "a#ephemeral#ephemeral", "ä", "a\n", "a\0", "a:b"] {
+        for bad in [
+            "a b",
+            "a/b",
+            "a#",
+            "a#eph",
+            "a#ephemeral#ephemeral",
+            "ä",
+            "a\n",
+            "a\0",
+            "a:b",
+        ] {
             assert_eq!(TopicName::parse(bad), Err(InvalidName), "{bad}");
         }
         assert_eq!(TopicName::parse([b'a', 0xff]), Err(InvalidName));

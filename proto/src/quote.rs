@@ -48,7 +48,10 @@ mod tests {
         assert_eq!(quoted(b""), r#""""#);
         assert_eq!(quoted(b"a b"), r#""a b""#);
         assert_eq!(quoted(b"a\"\\"), r#""a\"\\""#);
-        assert_eq!(quoted(b"\x07\x08\x0c\n\r\t\x0b\0\x7f"), r#""\a\b\f\n\r\t\v\x00\x7f""#);
+        assert_eq!(
+            quoted(b"\x07\x08\x0c\n\r\t\x0b\0\x7f"),
+            r#""\a\b\f\n\r\t\v\x00\x7f""#
+        );
         assert_eq!(quoted("ä€".as_bytes()), "\"ä€\"");
         assert_eq!(quoted(b"\xff\xc3"), r#""\xff\xc3""#);
         assert_eq!(quoted("\u{a0}\u{85}".as_bytes()), r#""\u00a0\u0085""#);

@@ -1,6 +1,11 @@
 //! Duty: replays the golden sessions and messages of `vectors/`: the decoder, driven by the plainest server there could
 //! be, must answer what the real one answered, byte for byte and however the bytes are cut.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot read its vectors has failed"
+)]
+
 mod plain_server;
 
 use std::path::Path;
@@ -13,7 +18,12 @@ use plain_server::PlainServer;
 
 #[test]
 fn sessions_of_stock_nsqd() {
-    for file in ["stock_lines", "stock_identify", "stock_subscribe", "stock_publish"] {
+    for file in [
+        "stock_lines",
+        "stock_identify",
+        "stock_subscribe",
+        "stock_publish",
+    ] {
         replay_sessions(file);
     }
 }
@@ -46,8 +56,15 @@ fn messages_for_youzan_consumers() {
 fn replay_sessions(file: &str) {
     for vector in read(file) {
         let what = format!("{file}: {}", vector.title);
-        let (first, rest) = (vector.client.len() / 2, vector.client.len() - vector.client.len() / 2);
-        for cut in [vec![vector.client.len()], vec![first, rest], pieces(vector.client.len(), 4096)] {
+        let (first, rest) = (
+            vector.client.len() / 2,
+            vector.client.len() - vector.client.len() / 2,
+        );
+        for cut in [
+            vec![vector.client.len()],
+            vec![first, rest],
+            pieces(vector.client.len(), 4096),
+        ] {
             check_session(&vector, &cut, &what);
         }
         if vector.client.len() < 1_000 {
@@ -83,7 +100,9 @@ fn check_session(vector: &Vector, cut: &[usize], what: &str) {
 fn check_message(vector: &Vector, layout: Layout) {
     let (frame, whole) = Frame::decode(&vector.server, 1_000).unwrap().unwrap();
     assert_eq!(whole, vector.server.len(), "{}", vector.title);
-    let Frame::Message(data) = frame else { panic!("{frame:?}") };
+    let Frame::Message(data) = frame else {
+        panic!("{frame:?}")
+    };
     let message = Delivery::decode(data, layout).unwrap();
     let mut again = Vec::new();
     put_message(&mut again, layout, &message);
@@ -101,13 +120,22 @@ struct Vector {
 }
 
 fn read(file: &str) -> Vec<Vector> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(file).with_extension("txt");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/vectors")
+        .join(file)
+        .with_extension("txt");
     let text = std::fs::read_to_string(path).unwrap();
     let mut vectors: Vec<Vector> = Vec::new();
-    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+    for line in text
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
         if let Some(title) = line.strip_prefix('[') {
             let title = title.strip_suffix(']').unwrap().to_owned();
-            vectors.push(Vector { title, ..Vector::default() });
+            vectors.push(Vector {
+                title,
+                ..Vector::default()
+            });
             continue;
         }
         let vector = vectors.last_mut().unwrap();
@@ -128,17 +156,23 @@ fn tokens(mut text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
         text = text.trim_start();
-        let Some(first) = text.chars().next() else { return bytes };
+        let Some(first) = text.chars().next() else {
+            return bytes;
+        };
         if first != '"' {
             let end = text.find(' ').unwrap_or(text.len());
-            bytes.extend(text[..end].as_bytes().chunks(2).map(|pair| {
-                u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()
-            }));
+            bytes.extend(
+                text.as_bytes()[..end]
+                    .chunks(2)
+                    .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()),
+            );
             text = &text[end..];
             continue;
         }
         let (quoted, rest) = quoted(&text[1..]);
-        let digits = rest.strip_prefix('*').map_or(0, |rest| 1 + rest.find(' ').unwrap_or(rest.len()));
+        let digits = rest
+            .strip_prefix('*')
+            .map_or(0, |rest| 1 + rest.find(' ').unwrap_or(rest.len()));
         let times = rest[..digits].trim_start_matches('*').parse().unwrap_or(1);
         bytes.extend(quoted.repeat(times));
         text = &rest[digits..];

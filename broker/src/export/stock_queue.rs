@@ -7,8 +7,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::ExportError;
+use crate::import::stock_files::{data_file_name, file_prefix, meta_file_name};
 use crate::import::stock_meta::{Position, QueueMeta};
-use crate::import::stock_queue::{StockMessage, data_file_name, file_prefix, meta_file_name};
+use crate::import::stock_queue::StockMessage;
 use crate::import::{name, small_file};
 
 /// Writes one queue. Stock nsqd can read it after [`QueueWriter::finish`].

@@ -5,8 +5,9 @@ use proptest::prelude::*;
 
 use super::ExportError;
 use super::stock_queue::QueueWriter;
+use crate::import::stock_files::find;
 use crate::import::stock_meta::{Position, QueueMeta};
-use crate::import::stock_queue::{QueueReader, StockMessage, find};
+use crate::import::stock_queue::{QueueReader, StockMessage};
 
 #[test]
 fn d_02_files_roll_as_in_stock() {

@@ -5,7 +5,8 @@
 //! |---|---|
 //! | `plan` | everything that can be taken from a folder, with counts |
 //! | `nsqd_dat` | `nsqd.dat`: names and pauses of topics and channels, read and written |
-//! | `stock_queue` | data files of a disk queue, record by record |
+//! | `stock_files` | which disk queues there are, by their files' names |
+//! | `stock_queue` | the records of a disk queue, one by one |
 //! | `stock_meta` | position file of a disk queue |
 //! | `name` | which names are legal |
 //! | `small_file` | replaces a file whole |
@@ -20,6 +21,7 @@ pub mod name;
 pub mod nsqd_dat;
 pub mod plan;
 pub(crate) mod small_file;
+pub mod stock_files;
 pub mod stock_meta;
 pub mod stock_queue;
 

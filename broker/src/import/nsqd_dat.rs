@@ -28,11 +28,14 @@ pub struct ChannelEntry {
     pub paused: bool,
 }
 
+/// The topics in `nsqd.dat`, and what of it was left out.
+pub type Content = (Vec<TopicEntry>, Vec<Warning>);
+
 /// Reads `nsqd.dat` in `dir`; `None` when there is none. Ephemeral names that appear are answered as well.
 ///
 /// # Errors
 /// [`ImportError::NsqdDat`] when it is empty or not JSON of the right form, [`ImportError::Read`].
-pub fn read(dir: &Path) -> Result<Option<(Vec<TopicEntry>, Vec<Warning>)>, ImportError> {
+pub fn read(dir: &Path) -> Result<Option<Content>, ImportError> {
     let path = dir.join(FILE_NAME);
     match fs::read(&path) {
         Ok(bytes) => match decode(&bytes) {
@@ -49,7 +52,7 @@ pub fn read(dir: &Path) -> Result<Option<(Vec<TopicEntry>, Vec<Warning>)>, Impor
 ///
 /// # Errors
 /// When it is empty or not JSON of the right form.
-pub fn decode(bytes: &[u8]) -> serde_json::Result<(Vec<TopicEntry>, Vec<Warning>)> {
+pub fn decode(bytes: &[u8]) -> serde_json::Result<Content> {
     let file: Option<RawFile> = serde_json::from_slice(bytes)?;
     let mut warnings = Vec::new();
     let mut topics = Vec::new();
@@ -85,6 +88,9 @@ pub fn decode(bytes: &[u8]) -> serde_json::Result<(Vec<TopicEntry>, Vec<Warning>
 
 /// The content of `nsqd.dat` for these topics, byte for byte as stock writes it. Ephemeral topics and channels are
 /// left out.
+///
+/// # Errors
+/// None that could happen: names and flags always fit into JSON.
 pub fn encode(topics: &[TopicEntry]) -> serde_json::Result<String> {
     let channels = |topic: &TopicEntry| {
         let lasting = topic

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::stock_queue::{self, QueueReader, StockQueue};
+use super::stock_files::{self, StockQueue};
+use super::stock_queue::QueueReader;
 use super::{ImportError, Warning, name, nsqd_dat};
 
 /// What a stock data folder holds.
@@ -66,11 +67,11 @@ impl Plan {
                 plan.list(topic);
             }
         }
-        let (queues, warnings) = stock_queue::find(dir)?;
+        let (queues, warnings) = stock_files::find(dir)?;
         plan.warnings.extend(warnings);
         for queue in queues {
             if name::is_ephemeral(&queue.topic) {
-                let prefix = stock_queue::file_prefix(&queue.topic, queue.channel.as_deref());
+                let prefix = stock_files::file_prefix(&queue.topic, queue.channel.as_deref());
                 plan.warnings.push(Warning::Orphan(prefix));
             } else {
                 plan.add(queue, max_body)?;

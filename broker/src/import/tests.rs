@@ -4,8 +4,9 @@ use std::path::Path;
 
 use super::nsqd_dat::{ChannelEntry, TopicEntry};
 use super::plan::Plan;
+use super::stock_files::find;
 use super::stock_meta::Position;
-use super::stock_queue::{QueueReader, StockMessage, find};
+use super::stock_queue::{QueueReader, StockMessage};
 use super::{ImportError, Warning, nsqd_dat};
 
 #[test]

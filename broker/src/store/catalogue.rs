@@ -154,21 +154,20 @@ impl Catalogue {
             .collect()
     }
 
-    /// Puts back what [`Catalogue::put`] answered. What was counted stays counted: how much of a failed change the
-    /// disk has seen is unknown.
-    pub(super) fn restore(&mut self, entry: Entry) {
-        let entry = match entry {
-            Entry::Numbers(before) => {
-                let Numbers { next, changes, .. } = self.numbers;
-                Entry::Numbers(Numbers {
-                    next,
-                    changes,
-                    ..before
-                })
-            }
-            other => other,
+    /// Undoes changes: puts back what [`Catalogue::put`] answered, last first.
+    pub(super) fn take_back(&mut self, answers: Vec<Entry>) {
+        for entry in answers.into_iter().rev() {
+            self.put(entry);
+        }
+    }
+
+    /// What was counted stays counted although its change was undone: how much of it the disk has seen is unknown.
+    pub(super) fn keep_counted(&mut self, Numbers { next, changes, .. }: Numbers) {
+        self.numbers = Numbers {
+            next,
+            changes,
+            ..self.numbers
         };
-        self.put(entry);
     }
 
     /// Replaces one entry; answers what was there, so that putting the answer undoes the change.

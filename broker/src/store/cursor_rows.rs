@@ -23,10 +23,7 @@ use crate::log::sequence::Sequence;
 
 /// Makes a channel exist with everything below `floor` finished.
 pub(super) fn create(staged: &mut Staged<'_>, channel: ChannelNumber, floor: Sequence) {
-    staged.put(
-        key(FLOOR, channel, &[]),
-        Some(encode(&[&floor.get().to_le_bytes()])),
-    );
+    staged.put(key(FLOOR, channel, &[]), encode(&[&floor.get().to_le_bytes()]));
 }
 
 /// Applies a delta; does nothing for a channel that does not exist.
@@ -59,10 +56,10 @@ pub(super) fn save(
         .iter()
         .filter(|block| block.number >= floor.get() / BLOCK)
     {
-        put_block(staged, channel, block);
+        put_block(staged, channel, block)?;
     }
     for sequence in &delta.settled {
-        staged.put(key(UNSETTLED, channel, &[sequence.get()]), None);
+        staged.remove(key(UNSETTLED, channel, &[sequence.get()]))?;
     }
     for message in delta.unsettled.iter().filter(|message| message.sequence >= floor) {
         let value = encode(&[
@@ -70,14 +67,14 @@ pub(super) fn save(
             &message.due.to_le_bytes(),
             &message.delay_ms.to_le_bytes(),
         ]);
-        staged.put(key(UNSETTLED, channel, &[message.sequence.get()]), Some(value));
+        staged.put(key(UNSETTLED, channel, &[message.sequence.get()]), value);
     }
     Ok(())
 }
 
 /// Removes a channel's cursor.
 pub(super) fn remove(staged: &mut Staged<'_>, channel: ChannelNumber) -> Result<(), StoreError> {
-    staged.put(key(FLOOR, channel, &[]), None);
+    staged.remove(key(FLOOR, channel, &[]))?;
     clear(staged, channel)
 }
 
@@ -123,7 +120,11 @@ fn clear(staged: &mut Staged<'_>, channel: ChannelNumber) -> Result<(), StoreErr
     staged.clear(rows(UNSETTLED, channel, 0..u64::MAX))
 }
 
-fn put_block(staged: &mut Staged<'_>, channel: ChannelNumber, block: &FinishedBlock) {
+fn put_block(
+    staged: &mut Staged<'_>,
+    channel: ChannelNumber,
+    block: &FinishedBlock,
+) -> Result<(), StoreError> {
     for part in 0..PARTS {
         let value = match &block.bits {
             FinishedBits::Full if part == 0 => Some(encode(&[&[FULL]])),
@@ -132,8 +133,9 @@ fn put_block(staged: &mut Staged<'_>, channel: ChannelNumber, block: &FinishedBl
         };
         let mut key = key(BLOCKS, channel, &[block.number]);
         key.push(part as u8);
-        staged.put(key, value);
+        staged.set(key, value)?;
     }
+    Ok(())
 }
 
 /// The words as runs or as they are, whichever is shorter; nothing when no bit is set.

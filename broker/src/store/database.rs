@@ -4,9 +4,10 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::ops::RangeBounds;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ pub(super) struct Database {
     /// sled's own flush ends in `sync_file_range`, which leaves the disk's write cache and the file's extents
     /// alone; a sync through this second handle is what makes a flush survive a power cut.
     file: File,
+    blobs: PathBuf,
 }
 
 impl Database {
@@ -34,11 +36,18 @@ impl Database {
             .path(dir)
             .cache_capacity(CACHE_BYTES)
             .flush_every_ms(None);
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(dir.join("db"))
+            .map_err(StoreError::broken)?;
         let sled = guarded(|| config.open())?;
-        let file = File::open(dir.join("db")).map_err(StoreError::broken)?;
         let database = Self {
             sled: Some(sled),
             file,
+            blobs: dir.join("blobs"),
         };
         database.flush()?;
         sync_dir(dir)?;
@@ -74,7 +83,27 @@ impl Database {
     /// Brings everything applied so far to the disk.
     pub(super) fn flush(&self) -> Result<(), StoreError> {
         guarded(|| self.sled()?.flush())?;
-        self.file.sync_data().map_err(StoreError::broken)
+        self.sync_blobs()
+            .and_then(|()| self.file.sync_data())
+            .map_err(StoreError::broken)
+    }
+
+    /// Pages above 128 KiB lie in files of their own, which sled never syncs. As a rule there are none.
+    fn sync_blobs(&self) -> io::Result<()> {
+        let mut found = false;
+        for blob in fs::read_dir(&self.blobs)? {
+            found = true;
+            match File::open(blob?.path()).and_then(|blob| blob.sync_all()) {
+                // sled has replaced it meanwhile.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                synced => synced?,
+            }
+        }
+        if found {
+            File::open(&self.blobs)?.sync_all()
+        } else {
+            Ok(())
+        }
     }
 
     fn sled(&self) -> sled::Result<&sled::Db> {
@@ -127,9 +156,28 @@ impl<'a> Staged<'a> {
         }
     }
 
-    /// Writes or removes one key.
-    pub(super) fn put(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
-        self.writes.insert(key, value);
+    /// Writes one key.
+    pub(super) fn put(&mut self, key: Vec<u8>, value: Vec<u8>) {
+        self.writes.insert(key, Some(value));
+    }
+
+    /// Removes one key. A look is cheaper than the removal of a key that is not there.
+    pub(super) fn remove(&mut self, key: Vec<u8>) -> Result<(), StoreError> {
+        if self.get(&key)?.is_some() {
+            self.writes.insert(key, None);
+        }
+        Ok(())
+    }
+
+    /// Writes one key, or removes it when there is no value.
+    pub(super) fn set(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) -> Result<(), StoreError> {
+        match value {
+            Some(value) => {
+                self.put(key, value);
+                Ok(())
+            }
+            None => self.remove(key),
+        }
     }
 
     /// Removes every key in `range`.

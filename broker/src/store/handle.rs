@@ -11,8 +11,9 @@ use std::thread::{Builder, JoinHandle};
 use tokio::sync::oneshot;
 
 use super::cursor::{ChannelNumber, CursorDelta};
+use super::state::State;
 use super::transaction::Transaction;
-use super::{State, Store, StoreError};
+use super::{Store, StoreError};
 
 /// Reaches the store's thread. Cheap to clone. The queue to the thread has no bound of its own: everyone who
 /// puts something in waits for the answer, so it is never longer than there are callers.

@@ -66,6 +66,10 @@ fn every_kind_of_change_is_in_an_image_taken_right_after_its_answer() {
         .unwrap();
     let image = after_crash("fact");
     assert_eq!(image.catalogue().fact("nsqd.dat"), Some([0, 255].as_slice()));
+    store
+        .transact(|t| t.set_fact("large", Some(vec![7; 300_000])))
+        .unwrap();
+    after_crash("a fact larger than a page");
     store.transact(|t| t.set_fact("nsqd.dat", None)).unwrap();
     after_crash("no fact");
     store.transact(|t| t.delete_channel(channel)).unwrap();
@@ -92,14 +96,60 @@ fn a_transaction_that_answers_an_error_changes_nothing() {
         t.create_topic("a", TopicState::default())
     });
     assert_eq!(outcome, Err(StoreError::TopicExists("a".into())));
-    let kept = |catalogue: &super::Catalogue| (catalogue.topics().count(), catalogue.channels().count());
-    assert_eq!(kept(&store.catalogue()), kept(&before));
+    assert_eq!(store.catalogue(), before);
     store
         .transact(|t| t.create_topic("b", TopicState::default()))
         .unwrap();
     let stored = store.catalogue();
     drop(store);
     assert_eq!(Store::open(dir.path()).unwrap().catalogue(), stored);
+}
+
+#[test]
+fn a_transaction_that_fails_among_others_leaves_theirs_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let create = |names: &'static [&str]| {
+        move |t: &mut super::Transaction<'_>| {
+            names
+                .iter()
+                .try_for_each(|name| t.create_topic(name, TopicState::default()).map(|_| ()))
+        }
+    };
+    let mut state = store.state.lock();
+    state.apply(create(&["a"])).unwrap();
+    assert!(state.apply(create(&["b", "a"])).is_err());
+    state.apply(create(&["c"])).unwrap();
+    assert!(state.apply(create(&["d", "a"])).is_err());
+    state.flush().unwrap();
+    drop(state);
+    let stored = store.catalogue();
+    assert_eq!(
+        stored
+            .topics()
+            .map(|(_, topic)| topic.name.as_str())
+            .collect::<Vec<_>>(),
+        ["a", "c"]
+    );
+    drop(store);
+    assert_eq!(Store::open(dir.path()).unwrap().catalogue(), stored);
+}
+
+#[test]
+fn what_the_disk_refused_is_undone_and_its_numbers_stay_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let create = |t: &mut super::Transaction<'_>| t.create_topic("a", TopicState::default());
+    let mut state = store.state.lock();
+    let lost = state.apply(create).unwrap();
+    state.fail(StoreError::Broken("no space".into()));
+    assert_eq!(state.flush(), Err(StoreError::Broken("no space".into())));
+    drop(state);
+    assert_eq!(store.catalogue().topics().count(), 0);
+    store.reopen(Vec::new).unwrap();
+    assert_ne!(store.transact(create).unwrap(), lost);
+    drop(store);
+    assert_eq!(Store::open(dir.path()).unwrap().catalogue().topics().count(), 1);
 }
 
 #[test]
@@ -287,6 +337,7 @@ fn a_broken_store_refuses_changes_and_is_written_anew() {
     fs::remove_dir_all(dir.path().join("sled")).unwrap();
     fs::create_dir(dir.path().join("sled")).unwrap();
     fs::write(dir.path().join("sled/conf"), "this is not a sled configuration").unwrap();
+    assert!(matches!(store.reopen(Vec::new), Err(StoreError::Damaged(_))));
     assert_eq!(store.reopen(Vec::new), Err(StoreError::MissingCursor(channel)));
     assert!(store.fault().is_some());
     let delta = CursorDelta {
@@ -380,6 +431,8 @@ fn checkpoints_for_ever_do_not_fill_the_disk() {
         store.save(&batch).unwrap();
         largest = largest.max(bytes_in(dir.path()));
     }
+    let own_files = fs::read_dir(dir.path().join("sled/blobs")).unwrap().count();
+    assert_eq!(own_files, 0, "pages stay small enough for sled's log");
     assert!(largest < 24 << 20, "{largest} bytes for 160 KiB of state");
 }
 

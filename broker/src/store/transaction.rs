@@ -212,7 +212,7 @@ impl<'a> Transaction<'a> {
 
     fn write(&mut self, entry: Entry) -> Result<(), StoreError> {
         let (key, value) = catalogue_rows::row(&entry)?;
-        self.staged.put(key, value);
+        self.staged.set(key, value)?;
         self.undo.push(self.catalogue.put(entry));
         Ok(())
     }

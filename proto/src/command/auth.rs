@@ -14,8 +14,10 @@ pub(super) fn decode<'a>(rules: &Rules, line: &Line<'a>, input: &'a [u8]) -> Dec
 /// Data of the response to a successful AUTH. `permission_count` is the number of authorization entries.
 pub fn answer(identity: &str, identity_url: &str, permission_count: usize) -> Vec<u8> {
     let (identity, identity_url) = (go_json::string(identity), go_json::string(identity_url));
-    format!(r#"{{"identity":{identity},"identity_url":{identity_url},"permission_count":{permission_count}}}"#)
-        .into_bytes()
+    format!(
+        r#"{{"identity":{identity},"identity_url":{identity_url},"permission_count":{permission_count}}}"#
+    )
+    .into_bytes()
 }
 
 #[cfg(test)]

@@ -35,7 +35,13 @@ pub fn subscribe(out: &mut impl BufMut, subscribe: &Subscribe<'_>) {
 }
 
 /// PUB, PUB_TRACE or PUB_EXT.
-pub fn publish(out: &mut impl BufMut, verb: Verb, topic: TopicRef<'_>, partition: Option<i32>, message: &NewMessage<'_>) {
+pub fn publish(
+    out: &mut impl BufMut,
+    verb: Verb,
+    topic: TopicRef<'_>,
+    partition: Option<i32>,
+    message: &NewMessage<'_>,
+) {
     put_target(out, verb, topic, partition);
     put_message(out, verb, message);
 }
@@ -49,10 +55,15 @@ pub fn publish_batch(
     messages: &[NewMessage<'_>],
 ) {
     put_target(out, verb, topic, partition);
-    let size = messages.iter().map(|message| 4 + content_len(verb, message)).sum::<usize>();
+    let size = messages
+        .iter()
+        .map(|message| 4 + content_len(verb, message))
+        .sum::<usize>();
     out.put_u32(4 + size as u32);
     out.put_u32(messages.len() as u32);
-    messages.iter().for_each(|message| put_message(out, verb, message));
+    for message in messages {
+        put_message(out, verb, message);
+    }
 }
 
 /// DPUB; the delay is in milliseconds.

@@ -52,9 +52,17 @@ impl ExtFilter {
         let (key, data) = (self.key.clone(), self.data.clone());
         let condition = match self.kind {
             1 if usable => Condition::Equal { key, value: data },
-            2 if usable => Condition::Regex { key, expression: data },
+            2 if usable => Condition::Regex {
+                key,
+                expression: data,
+            },
             3 if usable => Condition::Glob { key, pattern: data },
-            4 if !self.list.is_empty() && self.list.iter().all(|(key, data)| !key.is_empty() && !data.is_empty()) => {
+            4 if !self.list.is_empty()
+                && self
+                    .list
+                    .iter()
+                    .all(|(key, data)| !key.is_empty() && !data.is_empty()) =>
+            {
                 match self.key.as_str() {
                     "all" => Condition::All(self.list.clone()),
                     "any" => Condition::Any(self.list.clone()),
@@ -63,7 +71,10 @@ impl ExtFilter {
             }
             _ => return None,
         };
-        Some(FilterRule { condition, inverse: self.inverse })
+        Some(FilterRule {
+            condition,
+            inverse: self.inverse,
+        })
     }
 
     /// Takes over what `value` says; `null` says nothing.
@@ -96,4 +107,51 @@ fn list_item(value: Value<'_>) -> Result<(String, String), Mismatch> {
         Ok(())
     })?;
     Ok(item)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::identify::IdentifyRequest;
+
+    fn rule(filter: &str) -> Option<FilterRule> {
+        let body = format!("{{\"ext_filter\":{filter}}}");
+        let request = IdentifyRequest::decode(body.as_bytes()).unwrap();
+        request.ext_filter.and_then(|filter| filter.rule())
+    }
+
+    #[test]
+    fn y_34_what_cannot_be_used_is_ignored() {
+        for filter in [
+            r#"{"type":1,"inverse":false,"filter_ext_key":"","filter_data":""}"#,
+            r#"{"type":null,"inverse":null,"filter_ext_key":null,"filter_data":null,"filter_data_list":null}"#,
+            r#"{"type":3,"filter_ext_key":"k","filter_data_list":[{"filter_ext_key":"a","filter_data":"b"}]}"#,
+            r#"{"type":99,"filter_ext_key":"k","filter_data":"v"}"#,
+            r#"{"type":4,"filter_ext_key":"all","filter_data_list":[{"filter_ext_key":"a"}]}"#,
+            "null",
+        ] {
+            assert_eq!(rule(filter), None, "{filter}");
+        }
+        assert!(IdentifyRequest::decode(br#"{"ext_filter":1}"#).is_err());
+    }
+
+    #[test]
+    fn y_55_y_57_kinds_and_their_negation() {
+        let exact = rule(r#"{"type":1,"inverse":true,"filter_ext_key":"k","filter_data":"v"}"#).unwrap();
+        assert_eq!(
+            exact.condition,
+            Condition::Equal {
+                key: "k".into(),
+                value: "v".into()
+            }
+        );
+        assert!(exact.inverse);
+        let list = r#""filter_data_list":[{"filter_ext_key":"a","filter_data":"1"}]"#;
+        let several =
+            |relation| rule(&format!(r#"{{"type":4,"filter_ext_key":"{relation}",{list}}}"#)).unwrap();
+        let pairs = vec![("a".to_owned(), "1".to_owned())];
+        assert_eq!(several("all").condition, Condition::All(pairs.clone()));
+        assert_eq!(several("any").condition, Condition::Any(pairs));
+        assert_eq!(several("some").condition, Condition::Never);
+    }
 }

@@ -40,7 +40,14 @@ pub(super) fn decode_create_topic<'a>(line: &Line<'a>) -> Decoded<'a> {
             WireError::new(ErrorCode::BadExt, text)
         })?,
     };
-    Ok((Command::CreateTopic { topic, partition, extended }, line.len))
+    Ok((
+        Command::CreateTopic {
+            topic,
+            partition,
+            extended,
+        },
+        line.len,
+    ))
 }
 
 /// A boolean as Go's `ParseBool` reads it.

@@ -15,7 +15,11 @@ impl<'a> Line<'a> {
     pub(crate) fn cut(input: &'a [u8], len: usize) -> Self {
         let text = &input[..len - 1];
         let mut rest = text.strip_suffix(b"\r").unwrap_or(text);
-        let mut line = Self { words: [b""; WORDS_MAX], count: 0, len };
+        let mut line = Self {
+            words: [b""; WORDS_MAX],
+            count: 0,
+            len,
+        };
         loop {
             let end = memchr::memchr(b' ', rest);
             line.words[line.count] = &rest[..end.unwrap_or(rest.len())];

@@ -10,6 +10,7 @@ pub mod publish;
 pub mod subscribe;
 pub mod verb;
 
+mod batch;
 mod flow;
 mod line;
 mod settle;
@@ -25,8 +26,9 @@ use crate::refusal::WireError;
 use crate::session::State;
 
 pub(crate) use line::Line;
-pub(crate) use settle::{decode_positional, is_positional, positional_id_end};
+pub(crate) use publish::quick_publish;
 pub use publish::{Messages, NewMessage, Publish};
+pub(crate) use settle::{decode_positional, is_positional, positional_id_end, quick_finish};
 pub use subscribe::{StartOffset, Subscribe, SubscribeMode};
 pub use verb::Verb;
 
@@ -150,13 +152,20 @@ pub(crate) enum Part {
 
 impl From<WireError> for Halt<'_> {
     fn from(error: WireError) -> Self {
-        Self::Refuse(Refusal { error, create_topic: None })
+        Self::Refuse(Refusal {
+            error,
+            create_topic: None,
+        })
     }
 }
 
 impl Halt<'_> {
     pub(crate) fn more(verb: Verb, part: Part, need: usize) -> Self {
-        Self::More(Missing { need, of: Some((verb, part)), create_topic: None })
+        Self::More(Missing {
+            need,
+            of: Some((verb, part)),
+            create_topic: None,
+        })
     }
 }
 
@@ -192,8 +201,8 @@ pub(crate) fn decode<'a>(rules: &Rules, walk: &mut Walk, input: &'a [u8], line_l
         }
         Verb::Auth => auth::decode(rules, &line, input),
         Verb::Sub | Verb::SubAdvanced | Verb::SubOrdered => subscribe::decode(rules, verb, &line),
-        Verb::Pub | Verb::Dpub | Verb::PubTrace | Verb::PubExt => publish::decode_single(rules, verb, &line, input),
-        Verb::Mpub | Verb::MpubTrace | Verb::MpubExt => publish::decode_batch(rules, walk, verb, &line, input),
+        Verb::Pub | Verb::Dpub | Verb::PubTrace | Verb::PubExt => publish::decode(rules, verb, &line, input),
+        Verb::Mpub | Verb::MpubTrace | Verb::MpubExt => batch::decode(rules, walk, verb, &line, input),
         Verb::Rdy => flow::decode_ready(rules, &line),
         Verb::Fin | Verb::Req | Verb::Touch => settle::decode(rules, verb, &line),
         Verb::Cls => Ok((Command::Close, line_len)),
@@ -206,21 +215,31 @@ pub(crate) fn decode<'a>(rules: &Rules, walk: &mut Walk, input: &'a [u8], line_l
 pub(crate) fn interrupted(verb: Verb, part: Part) -> WireError {
     let name = verb.name();
     let (code, text) = match part {
-        Part::Size if matches!(verb, Verb::Pub | Verb::Dpub) => {
-            (ErrorCode::BadMessage, format!("{name} failed to read message body size"))
-        }
+        Part::Size if matches!(verb, Verb::Pub | Verb::Dpub) => (
+            ErrorCode::BadMessage,
+            format!("{name} failed to read message body size"),
+        ),
         Part::Size => (ErrorCode::BadBody, format!("{name} failed to read body size")),
-        Part::Body if verb.publishes() => (ErrorCode::BadMessage, format!("{name} failed to read message body")),
+        Part::Body if verb.publishes() => (
+            ErrorCode::BadMessage,
+            format!("{name} failed to read message body"),
+        ),
         Part::Body => (ErrorCode::BadBody, format!("{name} failed to read body")),
         Part::Count => (ErrorCode::BadBody, format!("{name} failed to read message count")),
-        Part::MessageSize(at) => (ErrorCode::BadMessage, format!("{name} failed to read message({at}) body size")),
-        Part::Message => (ErrorCode::BadMessage, format!("{name} failed to read message body")),
+        Part::MessageSize(at) => (
+            ErrorCode::BadMessage,
+            format!("{name} failed to read message({at}) body size"),
+        ),
+        Part::Message => (
+            ErrorCode::BadMessage,
+            format!("{name} failed to read message body"),
+        ),
     };
     WireError::new(code, text)
 }
 
 /// The body of IDENTIFY and AUTH: size field, then that many bytes. Answers the body and the end of the command.
-fn sized_body<'a>(verb: Verb, max: u64, input: &'a [u8], at: usize) -> Result<(&'a [u8], usize), Halt<'a>> {
+fn sized_body(verb: Verb, max: u64, input: &[u8], at: usize) -> Result<(&[u8], usize), Halt<'_>> {
     let size = i32_at(input, at).ok_or(Halt::more(verb, Part::Size, at + 4))?;
     let name = verb.name();
     let Ok(len) = u32::try_from(size).map(u64::from) else {
@@ -249,7 +268,10 @@ fn invalid_parameter(verb: Verb, text: &str, parameter: &[u8]) -> WireError {
 }
 
 fn bad_name(code: ErrorCode, verb: Verb, what: &str, raw: &[u8]) -> WireError {
-    WireError::new(code, format!("{} {what} name {} is not valid", verb.name(), quoted(raw)))
+    WireError::new(
+        code,
+        format!("{} {what} name {} is not valid", verb.name(), quoted(raw)),
+    )
 }
 
 /// The partition parameter. Absent, empty and -1 mean the same (architecture 4). A stock connection's surplus words are

@@ -1,11 +1,9 @@
-//! Duty: PUB, DPUB, MPUB (nsq-tcp 2.3 to 2.5) and the forms with trace id or header (youzan-extension 2.3). Line and
+//! Duty: PUB, DPUB (nsq-tcp 2.3, 2.5) and the forms with trace id or header (youzan-extension 2.3). Line and
 //! body come in, one value for all seven goes out: a topic and its messages. Must not know topics or logs.
-//!
-//! A batch is driven by its count and the sizes in it; the size in front of it is only range-checked, since Java clients
-//! declare four bytes too many.
 
-use super::{Command, Decoded, Halt, Line, Part, Refusal, Rules, Verb, Walk, bad_name, invalid, invalid_parameter};
-use super::{Missing, partition};
+use super::{
+    Command, Decoded, Halt, Line, Part, Rules, Verb, bad_name, invalid, invalid_parameter, partition,
+};
 use crate::code::ErrorCode;
 use crate::coding::{decimal, i32_at, u16_at, u64_at};
 use crate::dialect::Dialect;
@@ -48,6 +46,15 @@ pub struct Messages<'a> {
 }
 
 impl<'a> Messages<'a> {
+    /// `count` messages of `verb` that lie in `rest` with their size fields; the caller has checked them.
+    pub(super) fn checked(verb: Verb, rest: &'a [u8], count: usize) -> Self {
+        Self {
+            verb,
+            rest,
+            remaining: count,
+        }
+    }
+
     /// Bytes of the messages that are left, with their size fields, trace ids and headers: what they cost to hold.
     pub fn wire_len(&self) -> usize {
         self.rest.len()
@@ -77,20 +84,34 @@ fn split_content(verb: Verb, content: &[u8]) -> Option<NewMessage<'_>> {
     match verb {
         Verb::PubTrace | Verb::MpubTrace => {
             let body = content.get(8..)?;
-            Some(NewMessage { trace_id: u64_at(content, 0)?, header: None, body })
+            Some(NewMessage {
+                trace_id: u64_at(content, 0)?,
+                header: None,
+                body,
+            })
         }
         Verb::PubExt | Verb::MpubExt => {
-            let (header, body) = content.get(2..)?.split_at_checked(usize::from(u16_at(content, 0)?))?;
+            let (header, body) = content
+                .get(2..)?
+                .split_at_checked(usize::from(u16_at(content, 0)?))?;
             // A single publish with an empty header is one with a bad header, a message of a batch one without.
             let header = Some(header).filter(|header| verb == Verb::PubExt || !header.is_empty());
-            Some(NewMessage { trace_id: 0, header, body })
+            Some(NewMessage {
+                trace_id: 0,
+                header,
+                body,
+            })
         }
-        _ => Some(NewMessage { trace_id: 0, header: None, body: content }),
+        _ => Some(NewMessage {
+            trace_id: 0,
+            header: None,
+            body: content,
+        }),
     }
 }
 
 /// PUB, DPUB, PUB_TRACE, PUB_EXT.
-pub(super) fn decode_single<'a>(rules: &Rules, verb: Verb, line: &Line<'a>, input: &'a [u8]) -> Decoded<'a> {
+pub(super) fn decode<'a>(rules: &Rules, verb: Verb, line: &Line<'a>, input: &'a [u8]) -> Decoded<'a> {
     let target = Target::read(rules, verb, line)?;
     let at = line.len;
     let size = i32_at(input, at).ok_or(Halt::more(verb, Part::Size, at + 4))?;
@@ -104,98 +125,97 @@ pub(super) fn decode_single<'a>(rules: &Rules, verb: Verb, line: &Line<'a>, inpu
     if !has_body(verb, content) {
         return Err(no_body(verb, size).into());
     }
-    let messages = Messages { verb, rest: &input[at..end], remaining: 1 };
-    let Target { partition, defer_ms, .. } = target;
-    Ok((Command::Publish(Publish { verb, topic, partition, defer_ms, messages }), end))
-}
-
-/// MPUB, MPUB_TRACE, MPUB_EXT.
-pub(super) fn decode_batch<'a>(
-    rules: &Rules,
-    walk: &mut Walk,
-    verb: Verb,
-    line: &Line<'a>,
-    input: &'a [u8],
-) -> Decoded<'a> {
-    let target = Target::read(rules, verb, line)?;
-    if let Some(topic) = target.topic {
-        permit(rules, walk, verb, topic)?;
-    }
-    let at = line.len;
-    let size = i32_at(input, at).ok_or(Halt::more(verb, Part::Size, at + 4));
-    let size = size.map_err(|halt| halt.creating(target.topic))?;
-    batch_size(rules, verb, size).map_err(|error| Halt::from(error).creating(target.topic))?;
-    let topic = target.topic(verb)?;
-    permit(rules, walk, verb, topic)?;
-    let messages = walk_batch(rules, walk, verb, input, at + 4).map_err(|halt| halt.creating(Some(topic)))?;
-    let publish = Publish { verb, topic, partition: target.partition, defer_ms: 0, messages };
-    Ok((Command::Publish(publish), walk.at))
-}
-
-/// Walks on over the messages of a batch whose count is at `count_at`.
-fn walk_batch<'a>(
-    rules: &Rules,
-    walk: &mut Walk,
-    verb: Verb,
-    input: &'a [u8],
-    count_at: usize,
-) -> Result<Messages<'a>, Halt<'a>> {
-    let first = count_at + 4;
-    let count = i32_at(input, count_at).ok_or(Halt::more(verb, Part::Count, first))?;
-    let max = rules.limits.max_batch_count();
-    let count = match u32::try_from(count) {
-        Ok(number) if number > 0 && u64::from(number) <= max => number,
-        _ => {
-            let text = format!("{} invalid message count {count}", verb.name());
-            return Err(WireError::new(ErrorCode::BadBody, text).into());
-        }
+    let messages = Messages {
+        verb,
+        rest: &input[at..end],
+        remaining: 1,
     };
-    walk.at = walk.at.max(first);
-    while walk.whole < count {
-        let (start, part) = (walk.at + 4, Part::MessageSize(walk.whole));
-        let size = i32_at(input, walk.at).ok_or(Halt::more(verb, part, start))?;
-        let len = message_size(rules, verb, size, walk.whole)?;
-        let Some(content) = input.get(start..start + len) else {
-            // The next size is to be judged as soon as it is there.
-            let next_size = if walk.whole + 1 < count { 4 } else { 0 };
-            return Err(Halt::more(verb, Part::Message, start + len + next_size));
-        };
-        if !has_body(verb, content) {
-            return Err(no_body(verb, size).into());
-        }
-        walk.whole += 1;
-        walk.at = start + len;
+    let Target {
+        partition, defer_ms, ..
+    } = target;
+    Ok((
+        Command::Publish(Publish {
+            verb,
+            topic,
+            partition,
+            defer_ms,
+            messages,
+        }),
+        end,
+    ))
+}
+
+/// `PUB <topic>` with nothing else in the line and all of its body there.
+pub(crate) fn quick_publish<'a>(rules: &Rules, input: &'a [u8]) -> Option<(Command<'a>, usize)> {
+    let topic = TopicRef::leading(&input[QUICK_NAME_AT..])?;
+    let at = QUICK_NAME_AT + topic.as_str().len();
+    if input.get(at) != Some(&b'\n') {
+        return None;
     }
-    Ok(Messages { verb, rest: &input[first..walk.at], remaining: count as usize })
+    let at = at + 1;
+    let size = u64::try_from(i32_at(input, at)?).ok()?;
+    if size == 0 || size > rules.limits.max_msg_size {
+        return None;
+    }
+    let end = at + 4 + size as usize;
+    let messages = Messages {
+        verb: Verb::Pub,
+        rest: input.get(at..end)?,
+        remaining: 1,
+    };
+    Some((
+        Command::Publish(Publish {
+            verb: Verb::Pub,
+            topic,
+            partition: None,
+            defer_ms: 0,
+            messages,
+        }),
+        end,
+    ))
 }
 
 /// What the line of a publish says.
-struct Target<'a> {
+pub(super) struct Target<'a> {
     name: &'a [u8],
     /// The checked name, once it is its turn in the order of checks.
-    topic: Option<TopicRef<'a>>,
-    partition: Option<i32>,
+    pub(super) topic: Option<TopicRef<'a>>,
+    pub(super) partition: Option<i32>,
     defer_ms: u64,
 }
 
 impl<'a> Target<'a> {
-    fn read(rules: &Rules, verb: Verb, line: &Line<'a>) -> Result<Self, WireError> {
+    pub(super) fn read(rules: &Rules, verb: Verb, line: &Line<'a>) -> Result<Self, WireError> {
         let too_few = || invalid(verb, "", " insufficient number of parameters");
         let name = line.word(1).ok_or_else(too_few)?;
         if verb == Verb::Dpub {
             let word = line.word(2).ok_or_else(too_few)?;
             let topic = Some(topic(verb, name)?);
-            return Ok(Self { name, topic, partition: None, defer_ms: defer(rules, word)? });
+            return Ok(Self {
+                name,
+                topic,
+                partition: None,
+                defer_ms: defer(rules, word)?,
+            });
         }
         // Looked at only in a line of exactly three words, as Youzan's server does.
         let word = line.word(2).filter(|_| line.count() == 3);
         let partition = partition(verb, rules.dialect == Dialect::Youzan, word)?;
-        let topic = if verb.is_stock() { Some(topic(verb, name)?) } else { None };
-        Ok(Self { name, topic, partition, defer_ms: 0 })
+        let topic = if verb.is_stock() {
+            Some(topic(verb, name)?)
+        } else {
+            None
+        };
+        Ok(Self {
+            name,
+            topic,
+            partition,
+            defer_ms: 0,
+        })
     }
 
     /// Youzan's verbs check the name only behind the size.
-    fn topic(&self, verb: Verb) -> Result<TopicRef<'a>, WireError> {
+    pub(super) fn topic(&self, verb: Verb) -> Result<TopicRef<'a>, WireError> {
         self.topic.map_or_else(|| topic(verb, self.name), Ok)
     }
 }
@@ -213,27 +233,9 @@ fn topic(verb: Verb, name: &[u8]) -> Result<TopicRef<'_>, WireError> {
     })
 }
 
-impl<'a> Halt<'a> {
-    fn creating(self, topic: Option<TopicRef<'a>>) -> Self {
-        match self {
-            Self::More(missing) => Self::More(Missing { create_topic: topic, ..missing }),
-            Self::Refuse(refusal) => Self::Refuse(Refusal { create_topic: topic, ..refusal }),
-            other => other,
-        }
-    }
-}
-
-/// Stops once for the server's AUTH check, before the body of a batch is read.
-fn permit<'a>(rules: &Rules, walk: &mut Walk, verb: Verb, topic: TopicRef<'a>) -> Result<(), Halt<'a>> {
-    if rules.limits.auth_required && !walk.permitted {
-        walk.permitted = true;
-        return Err(Halt::Authorise(verb, topic));
-    }
-    Ok(())
-}
-
 fn defer(rules: &Rules, word: &[u8]) -> Result<u64, WireError> {
-    let delay = decimal(word).ok_or_else(|| invalid_parameter(Verb::Dpub, " could not parse timeout ", word))?;
+    let delay =
+        decimal(word).ok_or_else(|| invalid_parameter(Verb::Dpub, " could not parse timeout ", word))?;
     let max = rules.limits.max_deferred_ms;
     if delay > max {
         let text = format!("DPUB timeout {delay} out of range 0-{max}");
@@ -245,8 +247,11 @@ fn defer(rules: &Rules, word: &[u8]) -> Result<u64, WireError> {
 fn single_size(rules: &Rules, verb: Verb, size: i32) -> Result<usize, WireError> {
     let name = verb.name();
     if size <= 0 {
-        let (code, what) =
-            if verb.is_stock() { (ErrorCode::BadMessage, "message body") } else { (ErrorCode::BadBody, "body") };
+        let (code, what) = if verb.is_stock() {
+            (ErrorCode::BadMessage, "message body")
+        } else {
+            (ErrorCode::BadBody, "body")
+        };
         return Err(WireError::new(code, format!("{name} invalid {what} size {size}")));
     }
     let max = rules.limits.max_msg_size;
@@ -261,37 +266,8 @@ fn single_size(rules: &Rules, verb: Verb, size: i32) -> Result<usize, WireError>
     Ok(size as usize)
 }
 
-fn batch_size(rules: &Rules, verb: Verb, size: i32) -> Result<(), WireError> {
-    let (name, max) = (verb.name(), rules.limits.max_body_size);
-    if size <= 0 {
-        return Err(WireError::new(ErrorCode::BadBody, format!("{name} invalid body size {size}")));
-    }
-    if i64::from(size) as u64 > max {
-        let text = if verb.is_stock() {
-            format!("{name} body too big {size} > {max}")
-        } else {
-            format!("body too big {size} > {max}")
-        };
-        return Err(WireError::new(ErrorCode::BadBody, text));
-    }
-    Ok(())
-}
-
-fn message_size(rules: &Rules, verb: Verb, size: i32, at: u32) -> Result<usize, WireError> {
-    let (name, max) = (verb.name(), rules.limits.max_msg_size);
-    let too_small = size <= 0 || verb == Verb::MpubTrace && size as usize <= smallest_prefix(verb);
-    if too_small {
-        let text = format!("{name} invalid message({at}) body size {size}");
-        return Err(WireError::new(ErrorCode::BadMessage, text));
-    }
-    if i64::from(size) as u64 > max {
-        return Err(WireError::new(ErrorCode::BadMessage, format!("{name} message too big {size} > {max}")));
-    }
-    Ok(size as usize)
-}
-
 /// Bytes in front of the smallest body.
-fn smallest_prefix(verb: Verb) -> usize {
+pub(super) fn smallest_prefix(verb: Verb) -> usize {
     match verb {
         Verb::PubTrace | Verb::MpubTrace => 8,
         Verb::PubExt | Verb::MpubExt => 2,
@@ -299,10 +275,16 @@ fn smallest_prefix(verb: Verb) -> usize {
     }
 }
 
-fn has_body(verb: Verb, content: &[u8]) -> bool {
+pub(super) fn has_body(verb: Verb, content: &[u8]) -> bool {
     split_content(verb, content).is_some_and(|message| !message.body.is_empty())
 }
 
-fn no_body(verb: Verb, size: i32) -> WireError {
-    WireError::new(ErrorCode::BadBody, format!("{} invalid body size {size}", verb.name()))
+pub(super) fn no_body(verb: Verb, size: i32) -> WireError {
+    WireError::new(
+        ErrorCode::BadBody,
+        format!("{} invalid body size {size}", verb.name()),
+    )
 }
+
+/// Behind `PUB` and a space.
+const QUICK_NAME_AT: usize = 4;

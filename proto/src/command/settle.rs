@@ -20,9 +20,24 @@ pub(super) fn decode<'a>(rules: &Rules, verb: Verb, line: &Line<'a>) -> Decoded<
     Ok((command, line.len))
 }
 
+/// `FIN <id>` with nothing else in the line.
+pub(crate) fn quick_finish<'a>(rules: &Rules, input: &'a [u8]) -> Option<(Command<'a>, usize)> {
+    let line: &[u8; FIN_LINE] = input.first_chunk()?;
+    let id = array_at(line, FIN_LINE - 1 - ID_LEN).map(MessageId::from_bytes)?;
+    let usual = match rules.ids {
+        // Blanks and line ends inside an id make another line of it.
+        IdForm::Hex => id.as_bytes().iter().all(|byte| *byte > b' '),
+        IdForm::Binary => is_given_out(id),
+    };
+    let plain = usual && line[FIN_LINE - 1] == b'\n' && Verb::Fin.allowed_in(rules.state);
+    plain.then_some((Command::Finish { id }, FIN_LINE))
+}
+
 /// True when the line that starts `input` has a binary id in it.
 pub(crate) fn is_positional(rules: &Rules, input: &[u8]) -> bool {
-    rules.ids == IdForm::Binary && !rules.must_encrypt && positional_verb(input).is_some_and(|verb| verb.allowed_in(rules.state))
+    rules.ids == IdForm::Binary
+        && !rules.must_encrypt
+        && positional_verb(input).is_some_and(|verb| verb.allowed_in(rules.state))
 }
 
 /// Offset after the binary id of the line that starts `input`: its line end is to be looked for from there.
@@ -34,7 +49,9 @@ pub(crate) fn positional_id_end(input: &[u8]) -> usize {
 pub(crate) fn decode_positional<'a>(rules: &Rules, input: &'a [u8], line_len: usize) -> Decoded<'a> {
     let end = positional_id_end(input);
     let verb = positional_verb(input).ok_or_else(invalid_id)?;
-    let id = array_at(input, end - ID_LEN).map(MessageId::from_bytes).ok_or_else(invalid_id)?;
+    let id = array_at(input, end - ID_LEN)
+        .map(MessageId::from_bytes)
+        .ok_or_else(invalid_id)?;
     // What follows the id is cut like a line whose verb is whatever stands directly behind the id: it must be nothing.
     let rest = Line::cut(&input[end..line_len], line_len - end);
     if !rest.verb().is_empty() {
@@ -45,23 +62,37 @@ pub(crate) fn decode_positional<'a>(rules: &Rules, input: &'a [u8], line_len: us
         return Err(too_few(verb).into());
     }
     // Y-10; a hex id that nobody gave out is only "not in flight".
-    let number = id.internal_id(IdForm::Binary).unwrap_or_default() as i64;
-    if verb == Verb::Fin && number <= 0 {
+    if verb == Verb::Fin && !is_given_out(id) {
         return Err(WireError::new(ErrorCode::Invalid, "Invalid Message ID").into());
     }
     Ok((build(rules, verb, id, delay)?, line_len))
 }
 
-fn build<'a>(rules: &Rules, verb: Verb, id: MessageId, delay: Option<&[u8]>) -> Result<Command<'a>, WireError> {
+fn build<'a>(
+    rules: &Rules,
+    verb: Verb,
+    id: MessageId,
+    delay: Option<&[u8]>,
+) -> Result<Command<'a>, WireError> {
     match verb {
         Verb::Fin => Ok(Command::Finish { id }),
         Verb::Touch => Ok(Command::Touch { id }),
         _ => {
             let word = delay.unwrap_or_default();
-            let delay = decimal(word).ok_or_else(|| invalid_parameter(verb, " could not parse timeout ", word))?;
-            Ok(Command::Requeue { id, delay_ms: delay.min(rules.limits.max_req_timeout_ms) })
+            let delay =
+                decimal(word).ok_or_else(|| invalid_parameter(verb, " could not parse timeout ", word))?;
+            Ok(Command::Requeue {
+                id,
+                delay_ms: delay.min(rules.limits.max_req_timeout_ms),
+            })
         }
     }
+}
+
+/// True when the internal id of a binary id is above 0 as Youzan's server reads it.
+fn is_given_out(id: MessageId) -> bool {
+    id.internal_id(IdForm::Binary)
+        .is_some_and(|number| number as i64 > 0)
 }
 
 fn positional_verb(input: &[u8]) -> Option<Verb> {
@@ -80,3 +111,5 @@ fn invalid_id() -> WireError {
 }
 
 const ID_LEN: usize = 16;
+/// `FIN`, a space, the id, LF.
+const FIN_LINE: usize = 4 + ID_LEN + 1;

@@ -57,6 +57,11 @@ impl SubscribeMode {
             Self::Ordered => Verb::SubOrdered,
         }
     }
+
+    /// True for the two forms of Youzan's fork: binary ids and detail bytes.
+    pub const fn is_extended(self) -> bool {
+        !matches!(self, Self::Plain)
+    }
 }
 
 pub(super) fn decode<'a>(rules: &Rules, verb: Verb, line: &Line<'a>) -> Decoded<'a> {
@@ -75,15 +80,28 @@ pub(super) fn decode<'a>(rules: &Rules, verb: Verb, line: &Line<'a>) -> Decoded<
         _ => SubscribeMode::Plain,
     };
     // More words than the form has: for Youzan's server the partition then is not one.
-    let words = if mode == SubscribeMode::Advanced { 4..=5 } else { 4..=4 };
+    let words = if mode == SubscribeMode::Advanced {
+        4..=5
+    } else {
+        4..=4
+    };
     let word = line.word(3).filter(|_| words.contains(&line.count()));
-    let strict = rules.dialect == Dialect::Youzan || mode != SubscribeMode::Plain;
+    let strict = rules.dialect == Dialect::Youzan || mode.is_extended();
     let partition = partition(verb, strict, word)?;
     let start = match (mode, line.word(4)) {
         (SubscribeMode::Advanced, Some(word)) => Some(start_offset(word)?),
         _ => None,
     };
-    Ok((Command::Subscribe(Subscribe { topic, channel, partition, mode, start }), line.len))
+    Ok((
+        Command::Subscribe(Subscribe {
+            topic,
+            channel,
+            partition,
+            mode,
+            start,
+        }),
+        line.len,
+    ))
 }
 
 fn start_offset(word: &[u8]) -> Result<StartOffset, WireError> {

@@ -40,13 +40,22 @@ pub fn decode_response(input: &[u8], max_size: u32) -> Result<Option<(&[u8], usi
     };
     let size = i64::from(size);
     if size < 0 || size > i64::from(max_size) {
-        return Err(ProtoError::Size { size, min: 0, max: u64::from(max_size) });
+        return Err(ProtoError::Size {
+            size,
+            min: 0,
+            max: u64::from(max_size),
+        });
     }
     let whole = 4 + size as usize;
     Ok(input.get(4..whole).map(|data| (data, whole)))
 }
 
-fn put_registration(out: &mut impl BufMut, verb: &[u8], topic: TopicRef<'_>, channel: Option<ChannelRef<'_>>) {
+fn put_registration(
+    out: &mut impl BufMut,
+    verb: &[u8],
+    topic: TopicRef<'_>,
+    channel: Option<ChannelRef<'_>>,
+) {
     out.put_slice(verb);
     out.put_slice(topic.as_str().as_bytes());
     if let Some(channel) = channel {
@@ -69,18 +78,33 @@ mod tests {
             assert_eq!(decode_response(&bytes[..end], 10), Ok(None));
         }
         assert_eq!(decode_response(&bytes, 10), Ok(Some((&b"OK"[..], 6))));
-        assert!(matches!(decode_response(&[0, 0, 0, 11], 10), Err(ProtoError::Size { size: 11, .. })));
-        assert!(matches!(decode_response(&[0xff; 4], 10), Err(ProtoError::Size { size: -1, .. })));
+        assert!(matches!(
+            decode_response(&[0, 0, 0, 11], 10),
+            Err(ProtoError::Size { size: 11, .. })
+        ));
+        assert!(matches!(
+            decode_response(&[0xff; 4], 10),
+            Err(ProtoError::Size { size: -1, .. })
+        ));
     }
 
     #[test]
     fn identify_has_its_keys_sorted() {
-        let peer = PeerInfo { broadcast_address: "a".into(), hostname: "h".into(), http_port: 1, tcp_port: 2, ..PeerInfo::default() };
+        let peer = PeerInfo {
+            broadcast_address: "a".into(),
+            hostname: "h".into(),
+            http_port: 1,
+            tcp_port: 2,
+            ..PeerInfo::default()
+        };
         let mut bytes = Vec::new();
         put_identify(&mut bytes, &peer);
         let json = br#"{"broadcast_address":"a","hostname":"h","http_port":1,"tcp_port":2,"version":""}"#;
         assert_eq!(&bytes[13..], json);
         assert_eq!(PeerInfo::decode_answer(json), Ok(peer));
-        assert_eq!(PeerInfo::decode_answer(b"E_INVALID cannot IDENTIFY again"), Err(ProtoError::Answer));
+        assert_eq!(
+            PeerInfo::decode_answer(b"E_INVALID cannot IDENTIFY again"),
+            Err(ProtoError::Answer)
+        );
     }
 }

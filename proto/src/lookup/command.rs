@@ -36,31 +36,45 @@ pub(super) fn registration<'a>(
     mut words: impl Iterator<Item = &'a [u8]>,
     partitioned: bool,
 ) -> Result<Registration, WireError> {
-    let too_few = || WireError::new(ErrorCode::Invalid, format!("{name} insufficient number of params"));
+    let too_few = || {
+        WireError::new(
+            ErrorCode::Invalid,
+            format!("{name} insufficient number of params"),
+        )
+    };
     let bad = |code, what: &str, raw: &[u8]| {
         let before = format!("{name} {what} name '");
         WireError::quoting(code, &[before.as_bytes(), raw, b"' is not valid"])
     };
     let topic = words.next().ok_or_else(too_few)?;
     let topic = TopicName::parse(topic).map_err(|_| bad(ErrorCode::BadTopic, "topic", topic))?;
-    let partition = if partitioned { Some(partition(name, words.next().ok_or_else(too_few)?)?) } else { None };
+    let partition = if partitioned {
+        Some(partition(name, words.next().ok_or_else(too_few)?)?)
+    } else {
+        None
+    };
     let channel = match words.next().filter(|channel| !channel.is_empty()) {
         None => None,
         Some(channel) => {
             Some(ChannelName::parse(channel).map_err(|_| bad(ErrorCode::BadChannel, "channel", channel))?)
         }
     };
-    Ok(Registration { topic, channel, partition })
+    Ok(Registration {
+        topic,
+        channel,
+        partition,
+    })
 }
 
 fn partition(name: &str, word: &[u8]) -> Result<i32, WireError> {
-    match crate::coding::integer(word) {
-        Some(number @ (0..=254 | OLD_NODE)) => Ok(number),
-        _ => {
-            let before = format!("{name} partition '");
-            Err(WireError::quoting(ErrorCode::BadPartitionId, &[before.as_bytes(), word, b"' is not valid"]))
-        }
-    }
+    let number = crate::coding::integer(word).filter(|number| matches!(number, 0..=254 | &OLD_NODE));
+    number.ok_or_else(|| {
+        let before = format!("{name} partition '");
+        WireError::quoting(
+            ErrorCode::BadPartitionId,
+            &[before.as_bytes(), word, b"' is not valid"],
+        )
+    })
 }
 
 /// Partition that nodes without partitions register.

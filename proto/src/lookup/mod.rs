@@ -7,6 +7,8 @@ pub mod peer;
 
 mod command;
 mod session;
+#[cfg(test)]
+mod tests;
 
 pub use command::{Command, Registration};
 pub use peer::PeerInfo;

@@ -41,7 +41,11 @@ impl PeerInfo {
             || peer.tcp_port == 0
             || peer.http_port == 0
             || peer.version.is_empty();
-        if missing { Err(bad_body("IDENTIFY missing fields")) } else { Ok(peer) }
+        if missing {
+            Err(bad_body("IDENTIFY missing fields"))
+        } else {
+            Ok(peer)
+        }
     }
 
     /// Reads the answer to IDENTIFY, which needs no field.

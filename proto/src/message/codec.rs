@@ -29,7 +29,12 @@ pub struct Layout {
 impl Default for Layout {
     /// The classic layout.
     fn default() -> Self {
-        Self { extended: false, detail: false, dialect: Dialect::Stock, json_version: VERSION_JSON }
+        Self {
+            extended: false,
+            detail: false,
+            dialect: Dialect::Stock,
+            json_version: VERSION_JSON,
+        }
     }
 }
 
@@ -123,7 +128,11 @@ impl<'a> Delivery<'a> {
             rest = after;
             if *version != 0 {
                 let (bytes, after) = rest.get(2..)?.split_at_checked(usize::from(u16_at(rest, 0)?))?;
-                let version = if *version == layout.json_version { VERSION_JSON } else { *version };
+                let version = if *version == layout.json_version {
+                    VERSION_JSON
+                } else {
+                    *version
+                };
                 header = Header::from_version(version, bytes);
                 rest = after;
             }
@@ -159,7 +168,10 @@ mod tests {
             attempts: 1,
             id: MessageId::from_bytes(*b"0123456789abcdef"),
             header,
-            detail: Detail { offset: 9, raw_size: 10 },
+            detail: Detail {
+                offset: 9,
+                raw_size: 10,
+            },
             body: b"body",
         }
     }
@@ -167,7 +179,11 @@ mod tests {
     fn after_id(layout: Layout, header: Header<'static>) -> Vec<u8> {
         let mut out = Vec::new();
         put_message(&mut out, layout, &message(header));
-        assert_eq!(out[..4], ((out.len() - 4) as u32).to_be_bytes(), "C-11: size is 4 + data");
+        assert_eq!(
+            out[..4],
+            ((out.len() - 4) as u32).to_be_bytes(),
+            "C-11: size is 4 + data"
+        );
         out.split_off(8 + FIXED_LEN)
     }
 
@@ -175,36 +191,70 @@ mod tests {
     fn the_plain_layout_is_the_classic_one() {
         let mut out = Vec::new();
         put_message(&mut out, Layout::default(), &message(Header::Json(b"{}")));
-        assert_eq!(out, b"\0\0\0\x22\0\0\0\x02\x01\x02\x03\x04\x05\x06\x07\x08\0\x010123456789abcdefbody");
+        assert_eq!(
+            out,
+            b"\0\0\0\x22\0\0\0\x02\x01\x02\x03\x04\x05\x06\x07\x08\0\x010123456789abcdefbody"
+        );
     }
 
     #[test]
     fn y_01_y_02_the_extended_layout_has_a_version_and_a_length_only_with_a_header() {
-        let layout = Layout { extended: true, ..Layout::default() };
+        let layout = Layout {
+            extended: true,
+            ..Layout::default()
+        };
         assert_eq!(after_id(layout, Header::None), b"\0body");
         assert_eq!(after_id(layout, Header::Json(b"{}")), b"\x04\0\x02{}body");
         assert_eq!(after_id(layout, Header::Tag(b"qa")), b"\x02\0\x02qabody");
-        let renumbered = Layout { json_version: 1, ..layout };
+        let renumbered = Layout {
+            json_version: 1,
+            ..layout
+        };
         assert_eq!(after_id(renumbered, Header::Json(b"{}")), b"\x01\0\x02{}body");
     }
 
     #[test]
     fn y_04_y_05_detail_comes_right_before_the_body() {
         let detail = b"\0\0\0\0\0\0\0\x09\0\0\0\x0abody";
-        let layout = Layout { detail: true, ..Layout::default() };
+        let layout = Layout {
+            detail: true,
+            ..Layout::default()
+        };
         assert_eq!(after_id(layout, Header::Json(b"{}")), detail);
-        let layout = Layout { extended: true, ..layout };
-        assert_eq!(after_id(layout, Header::Json(b"{}")), [&b"\x04\0\x02{}"[..], detail].concat());
+        let layout = Layout {
+            extended: true,
+            ..layout
+        };
+        assert_eq!(
+            after_id(layout, Header::Json(b"{}")),
+            [&b"\x04\0\x02{}"[..], detail].concat()
+        );
     }
 
     #[test]
     fn c_67_and_y_11_attempts_are_bounded_for_youzan_consumers_only() {
         let mut out = Vec::new();
-        let message = Delivery { attempts: u16::MAX, ..message(Header::None) };
+        let message = Delivery {
+            attempts: u16::MAX,
+            ..message(Header::None)
+        };
         put_message(&mut out, Layout::default(), &message);
-        assert_eq!(Delivery::decode(&out[8..], Layout::default()).unwrap().attempts, u16::MAX);
+        assert_eq!(
+            Delivery::decode(&out[8..], Layout::default()).unwrap().attempts,
+            u16::MAX
+        );
         out.clear();
-        put_message(&mut out, Layout { dialect: Dialect::Youzan, ..Layout::default() }, &message);
-        assert_eq!(Delivery::decode(&out[8..], Layout::default()).unwrap().attempts, 4_000);
+        put_message(
+            &mut out,
+            Layout {
+                dialect: Dialect::Youzan,
+                ..Layout::default()
+            },
+            &message,
+        );
+        assert_eq!(
+            Delivery::decode(&out[8..], Layout::default()).unwrap().attempts,
+            4_000
+        );
     }
 }

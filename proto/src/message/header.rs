@@ -77,18 +77,26 @@ impl<'a> HeaderFacts<'a> {
             WireError::new(ErrorCode::InvalidJsonHeader, text)
         };
         let mut json = serde_json::Deserializer::from_slice(header);
-        let found = json.deserialize_map(FactsVisitor).map_err(|reason| malformed(&reason))?;
+        let found = json
+            .deserialize_map(FactsVisitor)
+            .map_err(|reason| malformed(&reason))?;
         json.end().map_err(|reason| malformed(&reason))?;
         let trace_id = match found.trace_id {
             None => None,
             Some(Value::Other) => return Err(invalid_trace_id("passin trace id should be string")),
-            Some(Value::Text(text)) => Some(trace_number(&text).ok_or_else(|| invalid_trace_id("invalid trace id"))?),
+            Some(Value::Text(text)) => {
+                Some(trace_number(&text).ok_or_else(|| invalid_trace_id("invalid trace id"))?)
+            }
         };
         let tag = match found.tag {
             Some(Value::Text(text)) => Some(text),
             _ => None,
         };
-        Ok(Self { trace_id, tag, system_only: found.system_only })
+        Ok(Self {
+            trace_id,
+            tag,
+            system_only: found.system_only,
+        })
     }
 }
 
@@ -123,7 +131,11 @@ impl<'de> Visitor<'de> for FactsVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found<'de>, A::Error> {
-        let mut found = Found { trace_id: None, tag: None, system_only: true };
+        let mut found = Found {
+            trace_id: None,
+            tag: None,
+            system_only: true,
+        };
         while let Some(Text(key)) = map.next_key()? {
             found.system_only &= key.starts_with(SYSTEM_PREFIX) || key == LOAD_TEST_KEY;
             match &*key {
@@ -177,8 +189,19 @@ mod tests {
 
     #[test]
     fn y_20_other_trace_ids_are_refused() {
-        for bad in ["123", "\"\"", "\"x\"", "\"+1\"", "null", "\"18446744073709551616\""] {
-            assert_eq!(code(&format!(r###"{{"##trace_id":{bad}}}"###)), ErrorCode::InvalidTraceId, "{bad}");
+        for bad in [
+            "123",
+            "\"\"",
+            "\"x\"",
+            "\"+1\"",
+            "null",
+            "\"18446744073709551616\"",
+        ] {
+            assert_eq!(
+                code(&format!(r###"{{"##trace_id":{bad}}}"###)),
+                ErrorCode::InvalidTraceId,
+                "{bad}"
+            );
         }
     }
 
@@ -199,7 +222,10 @@ mod tests {
     #[test]
     fn the_tag_counts_only_when_it_is_a_string() {
         let header = r###"{"##client_dispatch_tag":"qa\u002d1"}"###;
-        assert_eq!(HeaderFacts::read(header.as_bytes()).unwrap().tag.as_deref(), Some("qa-1"));
+        assert_eq!(
+            HeaderFacts::read(header.as_bytes()).unwrap().tag.as_deref(),
+            Some("qa-1")
+        );
         let header = r###"{"##client_dispatch_tag":7}"###;
         assert_eq!(HeaderFacts::read(header.as_bytes()).unwrap().tag, None);
     }

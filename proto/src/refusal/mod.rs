@@ -36,7 +36,11 @@ impl WireError {
 
     fn from_bytes(code: ErrorCode, description: Cow<'static, [u8]>) -> Self {
         let fatal = code.severity() != Severity::NonFatal;
-        Self { code, description, fatal }
+        Self {
+            code,
+            description,
+            fatal,
+        }
     }
 
     fn fatal_if(mut self, fatal: bool) -> Self {

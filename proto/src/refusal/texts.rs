@@ -45,7 +45,10 @@ impl WireError {
             IdForm::Binary => MessageId::hex(id.internal_id(form).unwrap_or_default()),
         };
         let name = verb.name().as_bytes();
-        Self::quoting(code, &[name, b" ", shown.as_bytes(), b" failed ", reason.as_bytes()])
+        Self::quoting(
+            code,
+            &[name, b" ", shown.as_bytes(), b" failed ", reason.as_bytes()],
+        )
     }
 
     /// SUB of a channel that has all the consumers it may have.
@@ -61,7 +64,10 @@ impl WireError {
 
     /// A checked command before AUTH.
     pub fn auth_first(verb: Verb) -> Self {
-        Self::new(ErrorCode::AuthFirst, format!("AUTH required before {}", verb.name()))
+        Self::new(
+            ErrorCode::AuthFirst,
+            format!("AUTH required before {}", verb.name()),
+        )
     }
 
     /// The auth server failed or answered badly.
@@ -109,7 +115,10 @@ impl WireError {
 
     /// An extended header for a topic without them.
     pub fn ext_not_supported(topic: TopicRef<'_>) -> Self {
-        Self::new(ErrorCode::ExtNotSupported, format!("ext content not supported in topic {topic}"))
+        Self::new(
+            ErrorCode::ExtNotSupported,
+            format!("ext content not supported in topic {topic}"),
+        )
     }
 
     /// A publish above its rate limit; it may be tried again after `wait_ms`.
@@ -119,7 +128,10 @@ impl WireError {
 
     /// SUB with a `filter_key` that differs from the channel's.
     pub fn filter_mismatch(channel: ChannelRef<'_>) -> Self {
-        Self::new(ErrorCode::FilterMismatch, format!("SUB filter differs from that of channel {channel}"))
+        Self::new(
+            ErrorCode::FilterMismatch,
+            format!("SUB filter differs from that of channel {channel}"),
+        )
     }
 }
 
@@ -156,10 +168,17 @@ mod tests {
     fn c_56_and_c_58_settle_errors_name_the_id_and_are_not_fatal() {
         let id = MessageId::hex(0x0d85_e0b1_1e40_0000);
         let error = WireError::settle_failed(Verb::Fin, id, IdForm::Hex, "ID not in flight");
-        assert_eq!(text(&error), "E_FIN_FAILED FIN 0d85e0b11e400000 failed ID not in flight");
+        assert_eq!(
+            text(&error),
+            "E_FIN_FAILED FIN 0d85e0b11e400000 failed ID not in flight"
+        );
         assert!(!error.is_fatal());
-        let error = WireError::settle_failed(Verb::Touch, MessageId::binary(10, 7), IdForm::Binary, "exiting");
-        assert_eq!(text(&error), "E_TOUCH_FAILED TOUCH 000000000000000a failed exiting");
+        let error =
+            WireError::settle_failed(Verb::Touch, MessageId::binary(10, 7), IdForm::Binary, "exiting");
+        assert_eq!(
+            text(&error),
+            "E_TOUCH_FAILED TOUCH 000000000000000a failed exiting"
+        );
     }
 
     #[test]

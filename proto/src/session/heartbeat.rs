@@ -41,6 +41,11 @@ impl Heartbeat {
         }
     }
 
+    /// The connection has shown its dialect after IDENTIFY, by SUB_ADVANCED or SUB_ORDERED; the beat goes on as it was.
+    pub fn set_dialect(&mut self, dialect: Dialect) {
+        self.patience = self.interval.saturating_mul(dialect.silent_heartbeats());
+    }
+
     /// A command was handled at `now`. Bytes of an unfinished command do not count.
     pub fn heard(&mut self, now: u64) {
         self.last_command = now;
@@ -59,7 +64,11 @@ impl Heartbeat {
             return Due::Beat;
         }
         let end = self.last_command.saturating_add(self.patience);
-        if now >= end { Due::GiveUp } else { Due::At(end.min(self.next_beat)) }
+        if now >= end {
+            Due::GiveUp
+        } else {
+            Due::At(end.min(self.next_beat))
+        }
     }
 }
 
@@ -85,7 +94,8 @@ mod tests {
 
     #[test]
     fn y_43_a_silent_youzan_client_is_given_up_after_three() {
-        let mut heartbeat = start(Dialect::Youzan);
+        let mut heartbeat = start(Dialect::Stock);
+        heartbeat.set_dialect(Dialect::Youzan);
         assert_eq!(heartbeat.poll(5 * SECOND / 2), Due::Beat);
         assert_eq!(heartbeat.poll(5 * SECOND / 2), Due::At(3 * SECOND));
         assert_eq!(heartbeat.poll(3 * SECOND), Due::GiveUp);

@@ -8,6 +8,8 @@ pub mod heartbeat;
 
 mod server;
 mod state;
+#[cfg(test)]
+mod tests;
 
 pub use features::{Features, negotiate};
 pub use heartbeat::{Due, Heartbeat};
@@ -27,7 +29,9 @@ impl Protocol {
     /// The protocol behind a magic; nothing for any other four bytes, which get
     /// [`crate::WireError::bad_protocol`].
     pub fn from_magic(magic: [u8; 4]) -> Option<Self> {
-        [Self::V2, Self::V1].into_iter().find(|protocol| protocol.magic() == magic)
+        [Self::V2, Self::V1]
+            .into_iter()
+            .find(|protocol| protocol.magic() == magic)
     }
 
     /// What a client sends first.

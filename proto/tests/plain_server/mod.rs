@@ -31,7 +31,9 @@ impl PlainServer {
     pub(crate) fn receive(&mut self, bytes: &[u8]) {
         self.received.extend_from_slice(bytes);
         if self.connection.is_none() && !self.closed {
-            let Some(magic) = self.received.first_chunk().copied() else { return };
+            let Some(magic) = self.received.first_chunk().copied() else {
+                return;
+            };
             self.received.drain(..4);
             if Protocol::from_magic(magic) != Some(Protocol::V2) {
                 return self.refuse(&WireError::bad_protocol());
@@ -97,7 +99,12 @@ impl Connection {
     fn new() -> Self {
         let limits = ServerLimits::default();
         let features = Features::initial(&limits);
-        Self { session: Session::new(Limits::default()), features, limits, stored: 0 }
+        Self {
+            session: Session::new(Limits::default()),
+            features,
+            limits,
+            stored: 0,
+        }
     }
 
     fn execute(&mut self, command: &Command<'_>, out: &mut Vec<u8>) -> Result<(), WireError> {
@@ -147,7 +154,11 @@ impl Connection {
         self.stored += count;
         match (publish.verb, trace_id) {
             (Verb::PubTrace, _) | (Verb::PubExt, Some(_)) => receipt.put(out),
-            (Verb::MpubTrace, _) => Receipt { trace_id: 0, ..receipt }.put(out),
+            (Verb::MpubTrace, _) => Receipt {
+                trace_id: 0,
+                ..receipt
+            }
+            .put(out),
             _ => frame::put_response(out, frame::OK),
         }
         Ok(())

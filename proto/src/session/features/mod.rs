@@ -1,6 +1,9 @@
 //! Duty: what IDENTIFY settles for a connection (nsq-tcp 2.1, youzan-extension 2.2). The request, the server's limits and
 //! what held so far come in; the new features and the answer go out. Must not switch anything on.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use crate::code::ErrorCode;
@@ -8,7 +11,8 @@ use crate::command::identify::IdentifyRequest;
 use crate::dialect::Dialect;
 use crate::frame;
 use crate::limits::{
-    DEFLATE_LEVEL_DEFAULT, HEARTBEAT_MIN_MS, MSG_TIMEOUT_MIN_MS, OUTPUT_BUFFER_MIN, SAMPLE_RATE_MAX, ServerLimits,
+    DEFLATE_LEVEL_DEFAULT, HEARTBEAT_MIN_MS, MSG_TIMEOUT_MIN_MS, OUTPUT_BUFFER_MIN, SAMPLE_RATE_MAX,
+    ServerLimits,
 };
 use crate::message::tag::{InvalidTag, Tag};
 use crate::quote::quoted;
@@ -70,7 +74,11 @@ pub fn negotiate(
     current: &Features,
 ) -> Result<(Features, Vec<u8>), WireError> {
     let mut features = current.clone();
-    features.dialect = if request.youzan { Dialect::Youzan } else { Dialect::Stock };
+    features.dialect = if request.youzan {
+        Dialect::Youzan
+    } else {
+        Dialect::Stock
+    };
     features.extend_support = request.extend_support;
     set_heartbeat(&mut features, request.heartbeat_interval, limits)?;
     set_output_buffer(&mut features, request, limits)?;
@@ -134,7 +142,10 @@ fn set_output_buffer(
         asked => {
             let min = limits.min_output_buffer_timeout_ms as i64;
             let time = in_range(asked, min, limits.max_output_buffer_timeout_ms);
-            Some(time.map(Duration::from_millis).ok_or_else(|| invalid("output buffer timeout", asked))?)
+            Some(
+                time.map(Duration::from_millis)
+                    .ok_or_else(|| invalid("output buffer timeout", asked))?,
+            )
         }
     };
     match size {
@@ -157,7 +168,9 @@ fn desired_tag(asked: &str) -> Result<Option<Tag>, WireError> {
         return Ok(None);
     }
     Tag::parse(asked).map(Some).map_err(|error| match error {
-        InvalidTag::Length(len) => WireError::new(ErrorCode::BadBody, format!("IDENTIFY invalid tag len {len}")),
+        InvalidTag::Length(len) => {
+            WireError::new(ErrorCode::BadBody, format!("IDENTIFY invalid tag len {len}"))
+        }
         InvalidTag::Character => {
             let text = format!("IDENTIFY tag {} is not valid", quoted(asked.as_bytes()));
             WireError::new(ErrorCode::BadTag, text)
@@ -183,7 +196,10 @@ fn in_range(asked: i64, min: i64, max: u64) -> Option<u64> {
 }
 
 fn invalid(what: &str, asked: i64) -> WireError {
-    WireError::new(ErrorCode::BadBody, format!("IDENTIFY {what} ({asked}) is invalid"))
+    WireError::new(
+        ErrorCode::BadBody,
+        format!("IDENTIFY {what} ({asked}) is invalid"),
+    )
 }
 
 /// Compact, in stock's order of keys; Java clients search the text and need a key behind `deflate_level`.
