@@ -242,6 +242,32 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
+/// Bytes that the first `count` records in `bytes` take; `bytes` hold whole records only.
+pub fn span(bytes: &[u8], count: u64) -> usize {
+    let mut at = 0;
+    for _ in 0..count {
+        match Record::whole_len(&bytes[at..]) {
+            Ok(whole) => at += whole,
+            Err(_) => break,
+        }
+    }
+    at.min(bytes.len())
+}
+
+/// How many of the records in `bytes` fit into `room` bytes from the first one on, and their length. `bytes` hold
+/// whole records only.
+pub fn fitting(bytes: &[u8], room: usize) -> (u64, usize) {
+    let mut count = 0;
+    let mut at = 0;
+    while let Ok(whole) = Record::whole_len(&bytes[at..])
+        && at + whole <= room
+    {
+        at += whole;
+        count += 1;
+    }
+    (count, at)
+}
+
 fn number(bytes: &[u8]) -> u64 {
     bytes
         .iter()
