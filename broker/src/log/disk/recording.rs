@@ -395,6 +395,8 @@ fn power_lost(operations: &[Operation], moment: usize, mut dice: Dice) -> Image 
             image.apply(&Operation::Write(*inode, *offset, torn));
         }
     }
+    let Image { names, folders, .. } = &mut image;
+    names.retain(|name, _| name.parent().is_some_and(|folder| folders.contains(folder)));
     image
 }
 

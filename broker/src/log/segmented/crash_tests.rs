@@ -176,7 +176,7 @@ impl History {
         self.judge(&log, moment, crash);
         let end = log.end();
         let known = self
-            .answered_ok(moment)
+            .promised(moment, crash)
             .map(|done| done.range.end)
             .max()
             .unwrap_or_default();
@@ -198,10 +198,12 @@ impl History {
         assert_eq!(log.damaged(), 0);
     }
 
-    fn answered_ok(&self, moment: usize) -> impl Iterator<Item = &Done> {
+    /// The appends that must survive the crash.
+    fn promised(&self, moment: usize, crash: Crash) -> impl Iterator<Item = &Done> {
+        let kept = self.durability == Durability::Always || matches!(crash, Crash::Kill);
         self.appends
             .iter()
-            .filter(move |done| matches!(done.answered, Some((known, Ok(()))) if known <= moment))
+            .filter(move |done| kept && matches!(done.answered, Some((known, Ok(()))) if known <= moment))
     }
 
     fn judge(&self, log: &SegmentedLog, moment: usize, crash: Crash) -> Vec<(u64, Vec<u8>)> {
@@ -219,7 +221,7 @@ impl History {
             .map(|trim| trim.1)
             .max()
             .unwrap_or_default();
-        for done in self.answered_ok(moment) {
+        for done in self.promised(moment, crash) {
             for sequence in done.range.start.get()..done.range.end.get() {
                 let there = found.get(&sequence).is_some_and(|body| **body == done.body);
                 assert!(
@@ -290,6 +292,19 @@ proptest! {
         steps in prop::collection::vec(step(), 1..50), seed: u64,
     ) {
         let history = live_up(Durability::Always, steps);
+        let mut dice = Dice(seed);
+        for _ in 0..20 {
+            let moment = dice.below(history.disk.moment() + 1);
+            history.crash(moment, Crash::Power(seed ^ moment as u64));
+            history.crash(moment, Crash::Kill);
+        }
+    }
+
+    #[test]
+    fn a_power_cut_under_interval_leaves_a_log_that_makes_sense(
+        steps in prop::collection::vec(step(), 1..50), seed: u64,
+    ) {
+        let history = live_up(Durability::Interval, steps);
         let mut dice = Dice(seed);
         for _ in 0..20 {
             let moment = dice.below(history.disk.moment() + 1);
