@@ -392,6 +392,39 @@ fn damage_is_stepped_over_and_counted_once() {
 }
 
 #[test]
+fn a_torn_end_is_cut_and_is_no_damage() {
+    let bench = Bench::new(Durability::Interval, 100_000);
+    bench.put(20, &[7; 172]);
+    bench.engine.sync_round();
+    bench.put(5, &[7; 172]);
+    let (path, whole) = bench.segment_files().pop().unwrap();
+    bench.disk.damage(&path, |bytes| {
+        bytes[22 * 200 + 30] ^= 1;
+        bytes.extend([0; 50]);
+    });
+    let again = bench.restarted();
+    assert_eq!(again.sequences(), (100..122).collect::<Vec<_>>());
+    assert_eq!(again.segment_files(), [(path, whole - 3 * 200)]);
+    assert_eq!(again.log.damaged(), 0);
+    assert!(ok(&again.put(1, b"goes on")));
+    assert_eq!(again.log.end().get(), 123);
+}
+
+#[test]
+fn a_file_that_lost_its_synced_end_is_damage() {
+    let bench = Bench::new(Durability::Interval, 1000);
+    bench.put(15, &[7; 172]);
+    bench.log.close().unwrap();
+    let (first, _) = bench.segment_files().remove(0);
+    bench.disk.damage(&first, |bytes| bytes.truncate(500));
+    let again = bench.restarted();
+    let expected: Vec<u64> = (100..102).chain(105..115).collect();
+    assert_eq!(again.sequences(), expected);
+    assert_eq!(again.log.damaged(), 3);
+    assert_eq!(again.log.count(range(0, 1000)), 12);
+}
+
+#[test]
 fn an_index_that_is_missing_or_damaged_is_built_anew() {
     for change in [Index::Missing, Index::Damaged] {
         let bench = Bench::new(Durability::Interval, 20_000);
