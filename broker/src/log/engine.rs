@@ -21,7 +21,6 @@ use std::task::{Context, Poll, Waker};
 use bytes::{Buf, Bytes};
 use parking_lot::Mutex;
 
-pub use super::segmented::Retention;
 use super::record::{self, NewRecord, Record, Records};
 use super::sequence::{Sequence, SequenceRange};
 

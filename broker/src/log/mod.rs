@@ -16,7 +16,6 @@
 mod absent;
 pub mod disk;
 pub mod engine;
-pub mod engines;
 pub mod memory;
 mod news;
 mod pending;

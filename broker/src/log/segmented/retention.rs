@@ -33,11 +33,12 @@ impl SegmentedLog {
     pub(super) fn remove_below(&self, floor: Sequence) {
         let retention = *self.retention.lock();
         let wall = self.services.options.clock.wall();
-        let gone: Vec<Arc<Segment>> = {
+        let (gone, base) = {
             let mut view = self.view.lock();
             let sealed = |segment: &&Arc<Segment>| segment.extent().sealed && segment.extent().end <= floor;
-            // The last segment stays: it tells the next start where the log ends.
-            let older = view.segments.len().saturating_sub(1);
+            // The last segment that survives a power cut stays: it tells the next start where the log ends.
+            let durable = |segment: &Arc<Segment>| segment.extent().synced_len > 0;
+            let older = view.segments.iter().rposition(durable).unwrap_or(0);
             let finished = view.segments[..older].iter().take_while(sealed);
             let finished: Vec<_> = finished.map(|segment| segment.extent()).collect();
             let mut bytes: u64 = finished.iter().map(|extent| extent.len).sum();
@@ -49,15 +50,15 @@ impl SegmentedLog {
                 bytes -= extent.len;
                 count += 1;
             }
-            let gone: Vec<_> = view.segments.drain(..count).collect();
-            if !gone.is_empty()
-                && let Some(base) = view.segments.first().map(|first| first.base)
-            {
-                view.absent.forget_below(base);
-                self.tail.lock().forget_below(base);
-            }
-            gone
+            let gone: Vec<Arc<Segment>> = view.segments.drain(..count).collect();
+            let base = view
+                .segments
+                .first()
+                .map_or(Sequence::default(), |first| first.base);
+            view.absent.forget_below(base);
+            (gone, base)
         };
+        self.tail.lock().forget_below(base);
         for segment in gone {
             if let Err(error) = segment.remove() {
                 let folder = self.home.folder.display();
