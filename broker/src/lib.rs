@@ -4,6 +4,7 @@
 //! (the floor everything stands on) -> `channel` (cursor to consumer) -> `egress` (delivery to socket).
 //! `store` keeps the durable settings and cursors. No room calls back into an earlier one.
 
+pub mod channel;
 pub mod clock;
 pub mod ids;
 pub mod log;

@@ -219,6 +219,37 @@ impl<'a> Record<'a> {
     }
 }
 
+/// What delivery must know of a record, read without decoding it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outline {
+    /// Whole length in bytes.
+    pub length: usize,
+    /// True when the record has neither a delay nor an id or attempts of its own.
+    pub plain: bool,
+}
+
+impl Outline {
+    /// Reads the outline of the record at the start of `bytes`.
+    ///
+    /// # Errors
+    /// When the bytes end before the record does, or its length field is impossible.
+    pub fn read(bytes: &[u8]) -> Result<Self, RecordError> {
+        let fixed: &[u8; FIXED] = bytes.first_chunk().ok_or(RecordError::Short)?;
+        let after = u32::from_le_bytes([fixed[0], fixed[1], fixed[2], fixed[3]]);
+        let length = after as usize + 4;
+        if length < FIXED {
+            return Err(RecordError::Length(after));
+        }
+        if length > bytes.len() {
+            return Err(RecordError::Short);
+        }
+        Ok(Self {
+            length,
+            plain: fixed[24] & (DELAY | OWN_ID | ATTEMPTS) == 0,
+        })
+    }
+}
+
 /// Walks verified records that lie one after another.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {

@@ -1,0 +1,4 @@
+//! Duty: the channel's rules as tests, named after the statements of the specification they prove.
+
+mod bed;
+mod delivery;
