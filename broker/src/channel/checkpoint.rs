@@ -35,6 +35,8 @@ impl Channel {
         channel.changes = Changes::new(rules.durable, stored.floor);
         let mut unsettled: Vec<&Unsettled> = stored.unsettled.iter().collect();
         unsettled.sort_unstable_by_key(|unsettled| unsettled.sequence);
+        // None of them is fresh any more when the first one gets its turn.
+        unsettled.retain(|unsettled| channel.reclaim(unsettled.sequence));
         for unsettled in unsettled {
             channel.restore_unsettled(unsettled, now, wall);
         }
@@ -118,15 +120,21 @@ impl Channel {
         self.changes.finishes
     }
 
+    /// Sets a message that was stored as unsettled aside; false when it was finished since or is not in the log,
+    /// so that the store need not keep it.
+    fn reclaim(&mut self, sequence: Sequence) -> bool {
+        let waits =
+            sequence < self.cursor.end() && sequence >= self.floor() && self.cursor.set_aside(sequence);
+        if !waits {
+            self.changes.is_gone(sequence);
+        }
+        waits
+    }
+
     fn restore_unsettled(&mut self, unsettled: &Unsettled, now: Moment, wall: i64) {
         let Unsettled {
             sequence, attempts, ..
         } = *unsettled;
-        if sequence >= self.cursor.end() || sequence < self.floor() || !self.cursor.set_aside(sequence) {
-            // Finished since, or not in the log: the store need not keep it.
-            self.changes.is_gone(sequence);
-            return;
-        }
         let left = time_left(unsettled, wall);
         if left.is_zero() {
             self.wait_for_turn(sequence, attempts, true);

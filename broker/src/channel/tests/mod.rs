@@ -2,3 +2,5 @@
 
 mod bed;
 mod delivery;
+mod differential;
+mod model;
