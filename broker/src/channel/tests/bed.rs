@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::channel::{
-    Channel, ChannelRules, ConsumerRules, Deliveries, RecordSource, SettleError, TakeLimit, Taken,
+    Channel, ChannelRules, ConsumerCounts, ConsumerRules, Deliveries, RecordSource, SettleError, TakeLimit,
+    Taken,
 };
 use crate::clock::Moment;
 use crate::ids::ConnectionId;
@@ -155,6 +156,26 @@ impl Bed {
         self.channel
             .hand_over(Sequence::new(self.log.end), 1, &[announced]);
         sequence
+    }
+
+    /// Appends and hands over one record with a delay and says nothing of when it is due.
+    pub(super) fn append_delayed(&mut self, delay: Duration) -> u64 {
+        let delay_ms = delay.as_millis() as u64;
+        let sequence = self.log.append(NewRecord {
+            delay_ms,
+            ..NewRecord::default()
+        });
+        self.channel.hand_over(Sequence::new(self.log.end), 1, &[]);
+        sequence
+    }
+
+    pub(super) fn announce(&mut self, sequence: u64, due: Moment) {
+        self.channel
+            .hand_over(Sequence::new(self.log.end), 0, &[(Sequence::new(sequence), due)]);
+    }
+
+    pub(super) fn consumer_counts(&self, consumer: u64) -> ConsumerCounts {
+        self.channel.consumer_counts(ConnectionId(consumer)).unwrap()
     }
 
     pub(super) fn subscribe(&mut self, consumer: u64, ready: u64) {

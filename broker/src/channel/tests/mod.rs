@@ -4,3 +4,4 @@ mod bed;
 mod delivery;
 mod differential;
 mod model;
+mod turns;
