@@ -50,13 +50,13 @@ fn chunks(count: u64) -> Chunks {
 fn loaded() -> Channel {
     let rules = ChannelRules {
         mem_queue_size: 10_000,
-        max_msg_timeout: Duration::from_secs(900),
-        max_req_timeout: Duration::from_secs(3600),
+        max_msg_timeout: Duration::from_mins(15),
+        max_req_timeout: Duration::from_hours(1),
         drop_oldest_beyond: None,
         durable: true,
     };
     let consumer = ConsumerRules {
-        msg_timeout: Duration::from_secs(60),
+        msg_timeout: Duration::from_mins(1),
         sample_rate: 0,
         return_on_leave: false,
         seed: 0,

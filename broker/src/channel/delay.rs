@@ -28,6 +28,10 @@ pub(super) struct Deferred {
 #[derive(Debug, Default)]
 pub(super) struct DueIndex {
     wheel: Wheel,
+    #[expect(
+        clippy::vec_box,
+        reason = "a page is never moved, and growing never doubles the pages"
+    )]
     pages: Vec<Box<Page>>,
     /// First unused page.
     free: u32,

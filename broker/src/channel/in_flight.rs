@@ -44,11 +44,15 @@ impl Departure {
 }
 
 /// The longest time in flight, 240 days: times are kept as the low 32 bits of their tick.
-pub(super) const LONGEST: Duration = Duration::from_secs(240 * 24 * 3600);
+pub(super) const LONGEST: Duration = Duration::from_hours(240 * 24);
 
 /// All messages in flight of one channel.
 #[derive(Debug)]
 pub(super) struct InFlight {
+    #[expect(
+        clippy::vec_box,
+        reason = "a page is never moved, and growing never doubles the pages"
+    )]
     pages: Vec<Box<[Entry; PAGE]>>,
     /// First unused entry; unused entries are chained.
     free: u32,
@@ -243,6 +247,9 @@ impl InFlight {
             ..Entry::UNUSED
         };
         self.len -= 1;
+        if self.len == 0 && self.pages.len() > KEPT_PAGES {
+            self.give_back();
+        }
         flight
     }
 
@@ -314,6 +321,13 @@ impl InFlight {
         elapsed + u64::from(self.entry(at).due.wrapping_sub(elapsed as u32))
     }
 
+    /// Nothing is in flight: frees pages and index.
+    fn give_back(&mut self) {
+        self.pages = Vec::new();
+        self.index = Vec::new();
+        self.free = NONE;
+    }
+
     fn add_page(&mut self) {
         let first = (self.pages.len() * PAGE) as u32;
         let mut page = Box::new([Entry::UNUSED; PAGE]);
@@ -342,7 +356,7 @@ impl InFlight {
 
 /// Packed to four bytes: padding would cost a tenth of it.
 #[derive(Clone, Copy, Debug)]
-#[repr(packed(4))]
+#[repr(Rust, packed(4))]
 struct Entry {
     sequence: u64,
     attempts: u16,
@@ -388,4 +402,6 @@ impl Entry {
 
 /// Entries that are allocated together.
 const PAGE: usize = 64;
+/// An empty table keeps so much for the next turn: 36 KiB.
+const KEPT_PAGES: usize = 16;
 const MIN_INDEX: usize = 16;

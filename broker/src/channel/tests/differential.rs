@@ -221,7 +221,7 @@ impl Pair {
             Step::Run => self.run(),
             Step::Unsubscribe(_) | Step::Ready(..) | Step::Take(..) => self.run_consumer_step(&step),
             Step::Finish(_) | Step::FinishAny(..) | Step::Requeue(..) | Step::Touch(_) => {
-                self.run_settle_step(&step)
+                self.run_settle_step(&step);
             }
             _ => self.run_whole_step(&step),
         }

@@ -313,9 +313,9 @@ fn an_ephemeral_channel_gives_up_a_hand_over_with_gaps_as_a_whole() {
 #[test]
 fn an_imported_message_is_found_by_its_own_id_while_in_flight() {
     let mut bed = Bed::new();
-    let own_id = Some(*b"0a1b2c3d4e5f6071");
+    let id = *b"0a1b2c3d4e5f6071";
     let message = bed.log.append(NewRecord {
-        own_id,
+        own_id: Some(id),
         attempts: 7,
         ..NewRecord::default()
     });
@@ -328,7 +328,6 @@ fn an_imported_message_is_found_by_its_own_id_while_in_flight() {
             ..CONSUMER
         },
     );
-    let id = own_id.unwrap();
     assert_eq!(bed.channel.sequence_of(id), None);
     for attempts in [8, 9, 10] {
         assert_eq!(
