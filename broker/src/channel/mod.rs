@@ -14,10 +14,6 @@
 //! | `consumers`, `delivery` | credit and turns; what passes to a connection |
 //! | `handover` | hand-over, empty, seek, the bound of ephemeral channels |
 //! | `checkpoint`, `changes` | what is stored, and what of it is new |
-//! | `peek` | a look without changing anything |
-//! | `shared` | the machine behind its lock, as the rest of the broker sees it |
-//! | `latency` | how long messages take from publish to finish |
-//! | `timekeeper`, `saver` | tasks: call machines when they are due; store what changed |
 //!
 //! # How to drive it
 //! Inputs may come in any order, `now` never decreasing but for races of a few milliseconds. After any input call
@@ -26,9 +22,9 @@
 
 use std::time::Duration;
 
-pub use self::consumers::{ConsumerCounts, ConsumerRules};
 use self::changes::Changes;
 use self::consumers::Consumers;
+pub use self::consumers::{ConsumerCounts, ConsumerRules};
 use self::cursor::Cursor;
 use self::delay::DueIndex;
 pub use self::delivery::{Deliveries, Delivery, RecordSource, TakeLimit, Taken};
@@ -54,16 +50,11 @@ mod delivery;
 mod finished;
 mod handover;
 mod in_flight;
-mod latency;
 mod order;
 mod own_ids;
-pub mod peek;
 mod reader;
-pub mod saver;
 mod settle;
-pub mod shared;
 mod take;
-pub mod timekeeper;
 #[cfg(test)]
 mod tests;
 
@@ -98,8 +89,6 @@ pub struct Counts {
     pub requeue_count: u64,
     /// Flights that ended by timeout.
     pub timeout_count: u64,
-    /// Messages given to consumers, each time anew.
-    pub delivered: u64,
     /// Messages finished by FIN.
     pub finish_count: u64,
     /// Messages that a consumer's sampling removed.
@@ -244,7 +233,9 @@ impl Channel {
 
     /// A consumer's figures; `None` when it is not subscribed.
     pub fn consumer_counts(&self, consumer: ConnectionId) -> Option<ConsumerCounts> {
-        self.consumers.row(consumer).map(|row| self.consumers.get(row).counts)
+        self.consumers
+            .row(consumer)
+            .map(|row| self.consumers.get(row).counts)
     }
 
     /// The message in flight whose record carries this id of its own.
@@ -272,7 +263,11 @@ impl Channel {
         if self.paused {
             return 0;
         }
-        let returned = if self.next_returned().is_some() { self.returned.len() } else { 0 };
+        let returned = if self.next_returned().is_some() {
+            self.returned.len()
+        } else {
+            0
+        };
         self.cursor.within_reach() + returned as u64
     }
 

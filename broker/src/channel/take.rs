@@ -34,7 +34,10 @@ impl Channel {
         self.consumers.begin_turn(row);
         let credit = self.consumers.get(row).credit();
         let most = limit.messages.min(usize::try_from(credit).unwrap_or(usize::MAX));
-        let turn = Turn { row, departure: Departure::new(now, self.consumers.get(row).rules.msg_timeout) };
+        let turn = Turn {
+            row,
+            departure: Departure::new(now, self.consumers.get(row).rules.msg_timeout),
+        };
         self.in_flight.keep_time(now);
         let mut found_nothing = self.paused;
         while !found_nothing && taken.messages < most && (taken.bytes < limit.bytes || taken.messages == 0) {
@@ -50,8 +53,6 @@ impl Channel {
         counts.in_flight += taken.messages as u64;
         counts.message_count += taken.messages as u64;
         taken.more = credit > taken.messages as u64 && !found_nothing && self.available() > 0;
-        self.totals.delivered += taken.messages as u64;
-        taken.full = self.paused || credit <= taken.messages as u64;
         if !taken.more {
             self.consumers.park(row);
         }
@@ -159,7 +160,13 @@ impl Channel {
     /// `None` when the message is not to be delivered now.
     fn deliver_fresh(&mut self, turn: Turn, found: Found, out: &mut Deliveries) -> Option<usize> {
         let sequence = self.cursor.next();
-        let mut flight = Flight { sequence, attempts: 1, consumer: turn.row, stored: false, own_id: false };
+        let mut flight = Flight {
+            sequence,
+            attempts: 1,
+            consumer: turn.row,
+            stored: false,
+            own_id: false,
+        };
         if !found.outline.plain && !self.prepare_special(found, &mut flight) {
             return None;
         }
