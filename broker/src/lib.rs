@@ -6,6 +6,8 @@
 //! lookupds what is here; `metrics` tells operators; `tls` and `http_client` serve every door; `import` reads and `export`
 //! writes the files of stock nsqd. No room calls back into an earlier one; only `node` knows all.
 
+pub mod admit;
+pub mod args;
 pub mod channel;
 pub mod clock;
 pub mod config;

@@ -141,6 +141,11 @@ impl Cursor {
         was_fresh
     }
 
+    /// True when the cursor will step over `sequence`, or has.
+    pub(super) fn is_aside(&self, sequence: Sequence) -> bool {
+        sequence < self.next || self.aside.members_from(sequence) > 0
+    }
+
     /// Sets aside what is finished already, without counting: `fresh` never held it.
     pub(super) fn set_finished_aside(&mut self, finished: &Bitmap) {
         self.aside = finished.clone();

@@ -36,6 +36,8 @@ pub struct Taken {
     pub bytes: usize,
     /// The limit ended the call and credit is left: the consumer is not parked and is to take again.
     pub more: bool,
+    /// The consumer gets nothing more for now whatever comes: no credit is left, or the channel is paused.
+    pub full: bool,
 }
 
 /// The messages for one connection, reused from turn to turn.

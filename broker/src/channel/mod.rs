@@ -14,6 +14,10 @@
 //! | `consumers`, `delivery` | credit and turns; what passes to a connection |
 //! | `handover` | hand-over, empty, seek, the bound of ephemeral channels |
 //! | `checkpoint`, `changes` | what is stored, and what of it is new |
+//! | `peek` | a look without changing anything |
+//! | `latency` | how long messages take from publish to finish |
+//! | `shared` | the machine behind its lock, as the rest of the broker sees it |
+//! | `timekeeper`, `saver` | tasks: call machines when they are due; store what changed |
 //!
 //! # How to drive it
 //! Inputs may come in any order, `now` never decreasing but for races of a few milliseconds. After any input call
@@ -50,11 +54,16 @@ mod delivery;
 mod finished;
 mod handover;
 mod in_flight;
+mod latency;
 mod order;
 mod own_ids;
+pub mod peek;
 mod reader;
 mod settle;
 mod take;
+pub mod timekeeper;
+pub mod shared;
+pub mod saver;
 #[cfg(test)]
 mod tests;
 
@@ -89,6 +98,8 @@ pub struct Counts {
     pub requeue_count: u64,
     /// Flights that ended by timeout.
     pub timeout_count: u64,
+    /// Messages given to consumers, each time anew.
+    pub delivered: u64,
     /// Messages finished by FIN.
     pub finish_count: u64,
     /// Messages that a consumer's sampling removed.

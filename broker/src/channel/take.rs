@@ -53,6 +53,8 @@ impl Channel {
         counts.in_flight += taken.messages as u64;
         counts.message_count += taken.messages as u64;
         taken.more = credit > taken.messages as u64 && !found_nothing && self.available() > 0;
+        self.totals.delivered += taken.messages as u64;
+        taken.full = self.paused || credit <= taken.messages as u64;
         if !taken.more {
             self.consumers.park(row);
         }

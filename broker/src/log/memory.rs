@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::absent::Absent;
-use super::engine::{Appended, Chunk, DelayedRecord, Durability, Footprint, LogError, TailWatch, TopicLog};
+use super::engine::{Appended, Chunk, DelayedRecord, Durability, Footprint, LogError, TailWatch, TopicLog, Retention};
 use super::news::{Announcer, News};
 use super::pending::Pending;
 use super::record::NewRecord;
@@ -155,6 +155,8 @@ impl TopicLog for MemoryLog {
     }
 
     fn set_durability(&self, _durability: Durability) {}
+
+    fn set_retention(&self, _retention: Retention) {}
 
     fn footprint(&self) -> Footprint {
         Footprint {

@@ -16,6 +16,7 @@
 mod absent;
 pub mod disk;
 pub mod engine;
+pub mod engines;
 pub mod memory;
 mod news;
 mod pending;

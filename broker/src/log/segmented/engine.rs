@@ -12,12 +12,11 @@ use parking_lot::Mutex;
 
 use super::budget::MemoryBudget;
 use super::handles::Handles;
-use super::retention::Retention;
 use super::sync::Syncer;
 use super::topic::SegmentedLog;
 use crate::clock::Clock;
 use crate::log::disk::{Disk, RealDisk};
-use crate::log::engine::{Durability, LogError, TailWatch};
+use crate::log::engine::{Retention, Durability, LogError, TailWatch};
 use crate::log::sequence::Sequence;
 
 /// What holds for all logs of an engine.

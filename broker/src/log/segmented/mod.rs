@@ -45,5 +45,4 @@ mod crash_tests;
 mod tests;
 
 pub use engine::{EngineOptions, LogOptions, SegmentedEngine};
-pub use retention::Retention;
 pub use topic::SegmentedLog;

@@ -2,31 +2,10 @@
 //! finished. Goes out: deleted segments. Must not know who finished what.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::segment::Segment;
 use super::topic::SegmentedLog;
 use crate::log::sequence::{Sequence, SequenceRange};
-
-/// How long finished records are kept. None of both: not at all. Both: as long as both allow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Retention {
-    /// Finished records are kept for this long after they were published.
-    pub time: Option<Duration>,
-    /// Finished records are kept up to this many bytes.
-    pub bytes: Option<u64>,
-}
-
-impl Retention {
-    /// True when a segment whose newest record was stamped `newest` stays, where it and what follows it below
-    /// the floor have `finished` bytes.
-    fn keeps(self, newest: i64, finished: u64, wall: i64) -> bool {
-        let age = Duration::from_nanos(u64::try_from(wall.saturating_sub(newest)).unwrap_or(0));
-        let young = self.time.is_none_or(|time| age < time);
-        let small = self.bytes.is_none_or(|bytes| finished <= bytes);
-        (self.time.is_some() || self.bytes.is_some()) && young && small
-    }
-}
 
 impl SegmentedLog {
     /// Deletes segments of which no record lies at or above `floor`, oldest first, as retention allows.
@@ -72,7 +51,9 @@ impl SegmentedLog {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::Duration;
+
+    use crate::log::engine::Retention;
 
     #[test]
     fn finished_records_stay_while_young_and_few() {

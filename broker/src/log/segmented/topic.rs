@@ -12,10 +12,9 @@ use parking_lot::Mutex;
 use super::commit::{UNMARKED_MAX, Writer};
 use super::engine::Services;
 use super::reader::Hints;
-use super::retention::Retention;
 use super::segment::Home;
 use super::view::View;
-use crate::log::engine::{Appended, Chunk, DelayedRecord, Durability, Footprint, LogError, TopicLog};
+use crate::log::engine::{Appended, Chunk, DelayedRecord, Durability, Footprint, LogError, TopicLog, Retention};
 use crate::log::news::{Announcer, News};
 use crate::log::pending::Pending;
 use crate::log::record::NewRecord;
@@ -48,11 +47,6 @@ impl SegmentedLog {
     /// Records lost to damage since the log was opened: bad bytes and missing files, not torn ends.
     pub fn damaged(&self) -> u64 {
         self.damaged.load(Ordering::Relaxed)
-    }
-
-    /// Changes how long finished records are kept.
-    pub fn set_retention(&self, retention: Retention) {
-        *self.retention.lock() = retention;
     }
 
     /// True when appends are refused for good.
@@ -173,6 +167,10 @@ impl TopicLog for SegmentedLog {
 
     fn trim(&self, floor: Sequence) {
         self.remove_below(floor.min(self.end()));
+    }
+
+    fn set_retention(&self, retention: Retention) {
+        *self.retention.lock() = retention;
     }
 
     fn set_durability(&self, durability: Durability) {
