@@ -1,6 +1,7 @@
 //! Duty: one process at a time on a data folder, by the lock that stock nsqd takes (nsq-http-and-tools 7.1).
 
 use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use super::ImportError;
@@ -17,9 +18,9 @@ impl DirectoryLock {
     /// # Errors
     /// [`ImportError::Locked`] when another process holds it, [`ImportError::Read`] when it can not be opened.
     pub fn acquire(dir: &Path) -> Result<Self, ImportError> {
-        let unreadable = |source| ImportError::Read {
-            path: dir.to_owned(),
-            source,
+        let unreadable = |source: std::io::Error| match source.kind() {
+            ErrorKind::NotFound => ImportError::NoFolder { path: dir.to_owned() },
+            _ => ImportError::Read { path: dir.to_owned(), source },
         };
         let directory = File::open(dir).map_err(unreadable)?;
         match directory.try_lock() {

@@ -55,6 +55,12 @@ pub enum ImportError {
         /// What is wrong with it.
         source: serde_json::Error,
     },
+    /// There is no folder to use.
+    #[error("failed to lock data-path: open {}: no such file or directory", path.display())]
+    NoFolder {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Another process uses the folder.
     #[error(
         "failed to lock data-path: cannot flock directory {} - resource temporarily unavailable \

@@ -55,7 +55,10 @@ impl Desk for Node {
 
     fn publish(&self, topic: TopicName, batch: Batch, delay_ms: u64) -> Answer<'_, Result<(), DeskError>> {
         Box::pin(async move {
-            let topic = self.directory.create(&topic).await?;
+            let topic = match self.config.topic.auto_create {
+                true => self.directory.create(&topic).await?,
+                false => self.live_topic(&topic)?,
+            };
             let timestamp = self.clock.wall();
             let records: Vec<NewRecord<'_>> =
                 batch.messages().map(|body| NewRecord { timestamp, delay_ms, body, ..NewRecord::default() }).collect();

@@ -99,6 +99,9 @@ pub enum NodeError {
     /// A thread or runtime can not be made.
     #[error("cannot start: {0}")]
     System(#[from] std::io::Error),
+    /// Flags ask for something that this version does not do.
+    #[error("this version does not act on {0}; remove it from the command line, file or environment")]
+    Unserved(String),
     /// A stored name is none.
     #[error("the metadata store names a topic or channel {0:?}, which is not a valid name")]
     StoredName(String),

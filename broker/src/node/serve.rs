@@ -46,7 +46,7 @@ pub fn run(invocation: Invocation, host: String, clock: Clock, log_control: LogC
         register(&node, client);
         let doors = Arc::clone(&node.doors);
         let serve = move |accepted| Connection::new(Arc::clone(&doors), accepted);
-        Workers::start(data_threads(), &listeners.tcp, &stopped, serve)?
+        Workers::start(node.config.ingress.data_threads, &listeners.tcp, &stopped, serve)?
     };
     let tasks = runtime.block_on(side_rooms(&node, &listeners, &stopped))?;
     tracing::info!(tcp = node.ports.tcp, http = node.ports.http, "nsqd v1.3.0 is ready");
@@ -293,10 +293,6 @@ impl Node {
             }
         }
     }
-}
-
-fn data_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }
 
 /// Threads for HTTP, lookupds, statsd, auth servers and the store's answers.

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use nsqx_proto::limits::{Limits, ServerLimits};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Handle;
 
 use super::metadata_file::{self, MetadataFile};
@@ -65,6 +66,11 @@ pub(super) fn start(
     log_control: LogControl,
     runtime: &Handle,
 ) -> Result<Started, NodeError> {
+    let unserved = config.unserved(&changeable);
+    if !unserved.is_empty() {
+        return Err(NodeError::Unserved(format!("--{}", unserved.join(", --"))));
+    }
+    allow_many_files();
     let data_path = config.node.data_path.clone();
     let lock = DirectoryLock::acquire(&data_path)?;
     let tls = server_tls(&config)?;
@@ -124,6 +130,7 @@ pub(super) fn start(
         limits: limits(&config, auth.is_some()),
         server_limits: server_limits(&config, tls.is_some(), auth.is_some()),
         node_id: config.node.id,
+        auto_create: config.topic.auto_create,
         clock,
         directory: Arc::clone(&directory),
         clients: Clients::default(),
@@ -168,6 +175,15 @@ async fn adopt_metadata_file(node: &Node, catalogue: &crate::store::catalogue::C
     }
     node.metadata_file.write(&node.directory).await;
     Ok(())
+}
+
+/// Each connection is an open file; the default limit of a shell is far below what a broker serves.
+fn allow_many_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "can not raise the limit of open files");
+    }
 }
 
 fn server_tls(config: &Config) -> Result<Option<ServerTls>, NodeError> {
