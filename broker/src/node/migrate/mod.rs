@@ -14,8 +14,6 @@ mod batch;
 pub(super) mod intake;
 mod notes;
 mod outlet;
-#[cfg(test)]
-mod tests;
 mod topic_intake;
 
 use std::path::Path;

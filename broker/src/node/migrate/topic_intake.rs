@@ -265,3 +265,6 @@ fn again(record: Record<'_>) -> NewRecord<'_> {
 
 /// Channels whose cursors are changed in one transaction.
 const CHANNELS_AT_ONCE: usize = 100;
+
+#[cfg(test)]
+mod tests;
