@@ -112,8 +112,8 @@ impl Connection {
             subscription.has_news();
         }
         self.flush_topics();
-        self.poll_waiting(cx, now);
         loop {
+            self.poll_waiting(cx, now);
             if self.replies.poll(cx, self.features.dialect, &mut self.wire.output) {
                 self.ending = true;
             }
