@@ -27,7 +27,9 @@ fn main() -> ExitCode {
     };
     let done = match &invocation.task {
         Task::Serve => node::run(invocation, host, clock, log_control),
-        Task::Import { from } => migrate::import(&invocation.config, from, clock).map(|done| println!("{done}")),
+        Task::Import { from } => {
+            migrate::import(&invocation.config, from, clock).map(|done| println!("{done}"))
+        }
         Task::Export { to } => migrate::export(&invocation.config, to, clock).map(|done| println!("{done}")),
     };
     match done {

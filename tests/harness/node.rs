@@ -89,7 +89,7 @@ impl NodeSetup {
 
     /// The same node, data included, run by another broker.
     pub fn run_by(mut self, broker: &Broker) -> Self {
-        self.program = broker.program().to_owned();
+        broker.program().clone_into(&mut self.program);
         self
     }
 

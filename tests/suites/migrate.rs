@@ -22,6 +22,7 @@ statements! {
         a_killed_import_loses_and_repeats_nothing,
         d_05_an_import_reads_behind_the_write_position,
         unwanted_stock_data_stops_the_start,
+        a_taken_port_is_told_before_anything_is_imported,
         another_folder_is_imported_on_demand,
         d_02_d_04_an_export_has_the_form_of_stock,
         stock_delivers_what_was_exported,
@@ -36,14 +37,21 @@ fn what_stock_left_is_taken_over_once(broker: &Broker) {
     let originals = stock_files(left.data_path());
     let node = left.run_by(broker).start();
     expect_what_stock_left(&node);
-    assert_eq!(stock_files(node.data_path()), originals, "the originals are as they were");
+    assert_eq!(
+        stock_files(node.data_path()),
+        originals,
+        "the originals are as they were"
+    );
 
     let mut consumer = node.consumer("t", "c");
     consumer.ready(100);
     let mut attempts = Vec::new();
     for message in consumer.messages(expected.len()) {
         let record = &expected[&message.id];
-        assert_eq!((message.timestamp, &message.body), (record.timestamp, &record.body));
+        assert_eq!(
+            (message.timestamp, &message.body),
+            (record.timestamp, &record.body)
+        );
         assert_eq!(message.attempts, record.attempts + 1);
         attempts.push(record.attempts);
         consumer.finish(&message.id);
@@ -61,7 +69,9 @@ fn what_stock_left_is_taken_over_once(broker: &Broker) {
 }
 
 fn what_stock_adds_later_is_taken_over_later(broker: &Broker) {
-    let (Some(stock), Some(left)) = (Broker::stock(), left_by_stock()) else { return };
+    let (Some(stock), Some(left)) = (Broker::stock(), left_by_stock()) else {
+        return;
+    };
     let left = left.run_by(broker).start().terminate();
     let node = left.run_by(&stock).start();
     for body in ["six", "seven"] {
@@ -87,15 +97,21 @@ fn a_killed_import_loses_and_repeats_nothing(broker: &Broker) {
             assert!(node.is_running(), "{}", node.log());
             (bytes_in(&node.data_path().join("topics")) > bytes).then_some(())
         });
-        assert!(TcpStream::connect(node.tcp_address()).is_err(), "the ports are shut");
+        assert!(
+            TcpStream::connect(node.tcp_address()).is_err(),
+            "the ports are shut"
+        );
         let log = node.log();
-        assert!(!log.contains("imported the queues"), "too late to kill it:\n{log}");
+        assert!(
+            !log.contains("imported the queues"),
+            "too late to kill it:\n{log}"
+        );
         setup = node.kill();
     }
     let node = setup.start();
     assert_eq!(node.channel("t", "c")["depth"], 2 * MANY);
     assert_eq!(node.channel("t", "d")["depth"], MANY);
-    let mut consumer = node.consumer("t", "c");
+    let mut consumer = node.consumer_with(r#"{"heartbeat_interval":60000}"#, "t", "c");
     consumer.ready(2500);
     let mut numbers = BTreeSet::new();
     for _ in 0..2 * MANY {
@@ -117,7 +133,10 @@ fn d_05_an_import_reads_behind_the_write_position(broker: &Broker) {
         .file("t.diskqueue.meta.dat", "1\n0,0\n0,1\n");
     let data = broker.node();
     let exit = import(broker, stock.data_path(), data.data_path());
-    assert_eq!((exit.code, exit.stdout.as_str()), (Some(0), "imported 3 messages of 1 queues into 1 topics\n"));
+    assert_eq!(
+        (exit.code, exit.stdout.as_str()),
+        (Some(0), "imported messages: 3, queues: 1, topics: 1\n")
+    );
     assert_eq!(data.start().topic("t")["depth"], 3);
 }
 
@@ -132,22 +151,59 @@ fn unwanted_stock_data_stops_the_start(broker: &Broker) {
     assert!(exit.stderr.contains(text), "{}", exit.stderr);
     let setup = setup.start().terminate();
     let node = setup.flag("import-stock-data", false).start();
-    assert_eq!(node.topic("t")["depth"], 3, "what was imported before is not in the way");
+    assert_eq!(
+        node.topic("t")["depth"],
+        3,
+        "what was imported before is not in the way"
+    );
+}
+
+fn a_taken_port_is_told_before_anything_is_imported(broker: &Broker) {
+    let taken = broker.start();
+    let setup = broker
+        .node()
+        .file("t.diskqueue.000000.dat", numbered(0..3))
+        .file("t.diskqueue.meta.dat", "3\n0,0\n1,0\n");
+    let exit = setup
+        .clone()
+        .flag("http-address", taken.http_address())
+        .expect_exit();
+    assert_eq!(exit.code, Some(1));
+    assert!(
+        exit.stderr
+            .contains(&format!("listen ({})", taken.http_address())),
+        "{}",
+        exit.stderr
+    );
+    assert!(!setup.data_path().join("topics").exists());
 }
 
 fn another_folder_is_imported_on_demand(broker: &Broker) {
     let Some(left) = left_by_stock() else { return };
     let data = broker.node();
     let exit = import(broker, left.data_path(), data.data_path());
-    let summary = "imported 30 messages of 4 queues into 3 topics\n";
-    assert_eq!((exit.code, exit.stdout.as_str()), (Some(0), summary), "{}", exit.stderr);
+    let summary = "imported messages: 30, queues: 4, topics: 3\n";
+    assert_eq!(
+        (exit.code, exit.stdout.as_str()),
+        (Some(0), summary),
+        "{}",
+        exit.stderr
+    );
     let exit = import(broker, left.data_path(), data.data_path());
-    assert!(exit.stdout.starts_with("imported 0 messages "), "{}", exit.stdout);
+    assert!(
+        exit.stdout.starts_with("imported messages: 0,"),
+        "{}",
+        exit.stdout
+    );
     let node = data.start();
     expect_what_stock_left(&node);
     let exit = import(broker, left.data_path(), node.data_path());
     assert_eq!(exit.code, Some(1));
-    assert!(exit.stderr.contains("failed to lock data-path"), "{}", exit.stderr);
+    assert!(
+        exit.stderr.contains("failed to lock data-path"),
+        "{}",
+        exit.stderr
+    );
 }
 
 fn d_02_d_04_an_export_has_the_form_of_stock(broker: &Broker) {
@@ -157,16 +213,33 @@ fn d_02_d_04_an_export_has_the_form_of_stock(broker: &Broker) {
     }
     let data = node.terminate();
     let folder = Folder::new();
-    let exit = export(broker, data.data_path(), folder.path(), &["--max-bytes-per-file=100"]);
-    assert_eq!((exit.code, exit.stdout.as_str()), (Some(0), "exported 5 messages of 1 topics\n"), "{}", exit.stderr);
+    let exit = export(
+        broker,
+        data.data_path(),
+        folder.path(),
+        &["--max-bytes-per-file=100"],
+    );
+    assert_eq!(
+        (exit.code, exit.stdout.as_str()),
+        (
+            Some(0),
+            "exported messages: 5, topics: 1, delays lost: 0, headers lost: 0\n"
+        ),
+        "{}",
+        exit.stderr
+    );
     let file = |name: &str| fs::read(folder.path().join(name)).expect(name);
-    let lengths = ["000000", "000001", "000002"].map(|number| file(&format!("t.diskqueue.{number}.dat")).len());
+    let lengths =
+        ["000000", "000001", "000002"].map(|number| file(&format!("t.diskqueue.{number}.dat")).len());
     assert_eq!(lengths, [78, 78, 39]);
     assert_eq!(file("t.diskqueue.meta.dat"), b"5\n0,0\n2,39\n");
     let metadata = r#"{"topics":[{"name":"t","paused":false,"channels":null}],"version":"1.3.0"}"#;
     assert_eq!(file("nsqd.dat"), metadata.as_bytes());
     let records = read_records(&folder.path().join("t.diskqueue.000000.dat"));
-    let read: Vec<_> = records.iter().map(|record| (record.attempts, &record.body[..])).collect();
+    let read: Vec<_> = records
+        .iter()
+        .map(|record| (record.attempts, &record.body[..]))
+        .collect();
     assert_eq!(read, [(0, &b"message-1"[..]), (0, b"message-2")]);
     assert!(records[0].id < records[1].id && records[0].timestamp <= records[1].timestamp);
 }
@@ -179,8 +252,13 @@ fn stock_delivers_what_was_exported(broker: &Broker) {
     let (setup, expected) = left_by_ours(broker);
     let folder = Folder::new();
     let exit = export(broker, setup.data_path(), folder.path(), &[]);
-    let summary = "exported 23 messages of 3 topics; 2 lost what was left of their delay\n";
-    assert_eq!((exit.code, exit.stdout.as_str()), (Some(0), summary), "{}", exit.stderr);
+    let summary = "exported messages: 23, topics: 3, delays lost: 3, headers lost: 0\n";
+    assert_eq!(
+        (exit.code, exit.stdout.as_str()),
+        (Some(0), summary),
+        "{}",
+        exit.stderr
+    );
     let node = folder.serve(&stock);
     expect_what_ours_left(&node, &expected);
 }
@@ -189,7 +267,10 @@ fn stock_delivers_what_was_exported(broker: &Broker) {
 fn an_export_can_be_served_by_ours_again(broker: &Broker) {
     let (setup, expected) = left_by_ours(broker);
     let folder = Folder::new();
-    assert_eq!(export(broker, setup.data_path(), folder.path(), &[]).code, Some(0));
+    assert_eq!(
+        export(broker, setup.data_path(), folder.path(), &[]).code,
+        Some(0)
+    );
     let node = folder.serve(broker);
     expect_what_ours_left(&node, &expected);
 }
@@ -213,7 +294,9 @@ fn left_by_stock() -> Option<NodeSetup> {
     };
     let node = stock.start();
     node.client().subscribe("t", "idle");
-    node.http().post("/channel/pause?topic=t&channel=idle", "").expect_done();
+    node.http()
+        .post("/channel/pause?topic=t&channel=idle", "")
+        .expect_done();
     node.client().subscribe("stopped", "c");
     node.http().post("/topic/pause?topic=stopped", "").expect_done();
     let mut consumer = node.consumer("t", "c");
@@ -233,13 +316,18 @@ fn left_by_stock() -> Option<NodeSetup> {
     consumer.finish(&in_flight[0].id);
     consumer.expect_alive();
     node.http().post("/topic/delete?topic=alive", "").expect_done();
-    node.await_channel("t", "c", |channel| channel["in_flight_count"] == 2 && channel["deferred_count"] == 1);
+    node.await_channel("t", "c", |channel| {
+        channel["in_flight_count"] == 2 && channel["deferred_count"] == 1
+    });
     Some(node.terminate())
 }
 
 fn expect_what_stock_left(node: &Node) {
     let channel = node.channel("t", "c");
-    assert_eq!((&channel["depth"], &channel["deferred_count"]), (&10.into(), &0.into()));
+    assert_eq!(
+        (&channel["depth"], &channel["deferred_count"]),
+        (&10.into(), &0.into())
+    );
     let idle = node.channel("t", "idle");
     assert_eq!((&idle["depth"], &idle["paused"]), (&11.into(), &true.into()));
     assert_eq!(node.topic("held")["depth"], 5);
@@ -254,7 +342,9 @@ fn expect_what_stock_left(node: &Node) {
 fn left_by_ours(broker: &Broker) -> (NodeSetup, BTreeMap<Vec<u8>, Message>) {
     let node = broker.start();
     node.client().subscribe("t", "idle");
-    node.http().post("/channel/pause?topic=t&channel=idle", "").expect_done();
+    node.http()
+        .post("/channel/pause?topic=t&channel=idle", "")
+        .expect_done();
     node.client().subscribe("stopped", "c");
     node.http().post("/topic/pause?topic=stopped", "").expect_done();
     let mut consumer = node.consumer("t", "c");
@@ -272,8 +362,14 @@ fn left_by_ours(broker: &Broker) -> (NodeSetup, BTreeMap<Vec<u8>, Message>) {
     consumer.requeue(&seen[1].id, 600_000);
     consumer.expect_alive();
     node.http().post("/topic/delete?topic=alive", "").expect_done();
-    node.await_channel("t", "c", |channel| channel["in_flight_count"] == 1 && channel["deferred_count"] == 2);
-    let seen = seen.into_iter().skip(1).map(|message| (message.body.clone(), message)).collect();
+    node.await_channel("t", "c", |channel| {
+        channel["in_flight_count"] == 1 && channel["deferred_count"] == 2
+    });
+    let seen = seen
+        .into_iter()
+        .skip(1)
+        .map(|message| (message.body.clone(), message))
+        .collect();
     (node.terminate(), seen)
 }
 
@@ -313,7 +409,9 @@ struct Folder {
 
 impl Folder {
     fn new() -> Self {
-        Self { setup: NodeSetup::new(Path::new("")) }
+        Self {
+            setup: NodeSetup::new(Path::new("")),
+        }
     }
 
     fn path(&self) -> &Path {
@@ -331,32 +429,42 @@ fn import(broker: &Broker, from: &Path, data: &Path) -> Exit {
 }
 
 fn export(broker: &Broker, data: &Path, to: &Path, flags: &[&str]) -> Exit {
-    let (to, data) = (format!("--to={}", to.display()), format!("--data-path={}", data.display()));
+    let (to, data) = (
+        format!("--to={}", to.display()),
+        format!("--data-path={}", data.display()),
+    );
     broker.run(&[&["export", &to, &data][..], flags].concat())
 }
 
 /// The records of a queue by their ids.
 fn records_of(folder: &Path, queue: &str) -> BTreeMap<String, Record> {
     let records = read_records(&folder.join(format!("{queue}.diskqueue.000000.dat")));
-    records.into_iter().map(|record| (record.id.clone(), record)).collect()
+    records
+        .into_iter()
+        .map(|record| (record.id.clone(), record))
+        .collect()
 }
 
 /// Stock's queue files with their content.
 fn stock_files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let entries = fs::read_dir(folder).expect("folder").map(|entry| entry.expect("entry").path());
+    let entries = fs::read_dir(folder)
+        .expect("folder")
+        .map(|entry| entry.expect("entry").path());
     let queues = entries.filter(|path| path.display().to_string().contains(".diskqueue."));
-    queues.map(|path| (path.display().to_string(), fs::read(&path).expect("file"))).collect()
+    queues
+        .map(|path| (path.display().to_string(), fs::read(&path).expect("file")))
+        .collect()
 }
 
-/// Records of 530 bytes whose ids count up.
+/// Records of 1030 bytes whose ids count up.
 fn numbered(numbers: std::ops::Range<u64>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for number in numbers {
-        bytes.extend(526_u32.to_be_bytes());
+        bytes.extend(1026_u32.to_be_bytes());
         bytes.extend(1_700_000_000_000_000_000_i64.to_be_bytes());
         bytes.extend(0_u16.to_be_bytes());
         bytes.extend(format!("{:016x}", FIRST_ID + number).as_bytes());
-        bytes.extend([b'x'; 500]);
+        bytes.extend([b'x'; 1000]);
     }
     bytes
 }
@@ -378,6 +486,6 @@ const METADATA: &str = concat!(
     r#"{"name":"d","paused":false}]}],"version":"1.3.0"}"#
 );
 /// Messages in each of the two queues of a large import.
-const MANY: u64 = 20_000;
+const MANY: u64 = 10_000;
 /// An id such as stock gives.
 const FIRST_ID: u64 = 0x18ae_0e53_9e5a_9000;

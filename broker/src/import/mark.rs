@@ -39,9 +39,13 @@ impl Mark {
     /// # Errors
     /// [`ImportError::Read`].
     pub fn at(queue: &StockQueue, position: Position) -> Result<Self, ImportError> {
-        let read = |file: &&DataFile| file.number < position.file || file.number == position.file && position.offset > 0;
+        let read = |file: &&DataFile| {
+            file.number < position.file || file.number == position.file && position.offset > 0
+        };
         let last = match queue.files.iter().rev().find(read) {
-            Some(file) if file.number == position.file => Some(Seen::of(file, position.offset.min(HEAD_BYTES))?),
+            Some(file) if file.number == position.file => {
+                Some(Seen::of(file, position.offset.min(HEAD_BYTES))?)
+            }
             Some(file) => Some(Seen::of(file, HEAD_BYTES)?),
             None => None,
         };
@@ -53,8 +57,12 @@ impl Mark {
     /// # Errors
     /// [`ImportError::Read`].
     pub fn resume(&self, queue: &StockQueue) -> Result<Position, ImportError> {
-        let Some(seen) = self.last else { return Ok(queue.start) };
-        let Some(file) = queue.files.iter().find(|file| file.number == seen.file) else { return Ok(queue.start) };
+        let Some(seen) = self.last else {
+            return Ok(queue.start);
+        };
+        let Some(file) = queue.files.iter().find(|file| file.number == seen.file) else {
+            return Ok(queue.start);
+        };
         if Seen::of(file, seen.bytes)? != seen {
             return Ok(queue.start);
         }
@@ -64,11 +72,18 @@ impl Mark {
 
 impl Seen {
     fn of(file: &DataFile, bytes: u64) -> Result<Self, ImportError> {
-        let unreadable = |source| ImportError::Read { path: file.path.clone(), source };
+        let unreadable = |source| ImportError::Read {
+            path: file.path.clone(),
+            source,
+        };
         let mut head = Vec::new();
         let opened = File::open(&file.path).map_err(unreadable)?;
         opened.take(bytes).read_to_end(&mut head).map_err(unreadable)?;
-        Ok(Self { file: file.number, bytes: head.len() as u64, crc: crc32c::crc32c(&head) })
+        Ok(Self {
+            file: file.number,
+            bytes: head.len() as u64,
+            crc: crc32c::crc32c(&head),
+        })
     }
 }
 
@@ -109,10 +124,18 @@ mod tests {
         lay(dir.path(), 1, b"new");
         assert_eq!(mark.resume(&queue(dir.path())).unwrap(), at(0, 5));
         lay_meta(dir.path(), "1\n0,9\n1,3\n");
-        assert_eq!(mark.resume(&queue(dir.path())).unwrap(), at(0, 9), "stock nsqd has read further");
+        assert_eq!(
+            mark.resume(&queue(dir.path())).unwrap(),
+            at(0, 9),
+            "stock nsqd has read further"
+        );
         fs::remove_file(dir.path().join("t.diskqueue.000000.dat")).unwrap();
         lay_meta(dir.path(), "1\n1,0\n1,3\n");
-        assert_eq!(mark.resume(&queue(dir.path())).unwrap(), at(1, 0), "stock nsqd has read the file");
+        assert_eq!(
+            mark.resume(&queue(dir.path())).unwrap(),
+            at(1, 0),
+            "stock nsqd has read the file"
+        );
     }
 
     #[test]

@@ -137,7 +137,10 @@ impl Plan {
 impl TopicPlan {
     /// The queues that hold messages: those of the channels, then that of the topic.
     pub fn queues(&self) -> impl Iterator<Item = &QueuePlan> {
-        let channels = self.channels.values().filter_map(|channel| channel.queue.as_ref());
+        let channels = self
+            .channels
+            .values()
+            .filter_map(|channel| channel.queue.as_ref());
         channels.chain(&self.queue).filter(|queue| queue.messages > 0)
     }
 

@@ -38,7 +38,12 @@ impl Data {
             ..EngineOptions::new(made(&folder, "topics")?, clock)
         };
         let engines = Engines::new(SegmentedEngine::start(options)?);
-        Ok(Self { folder, store, engines, lock })
+        Ok(Self {
+            folder,
+            store,
+            engines,
+            lock,
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Duty: opens what is on disk and binds the ports, so that a fault is told before anything is served. Must not know
+//! Duty: takes the ports and opens what is on disk, so that a fault is told before anything is served. Must not know
 //! how the rooms work.
 
 use std::borrow::Cow;
@@ -45,14 +45,14 @@ pub(super) struct Started {
     pub(super) lock: DirectoryLock,
 }
 
-/// The bound ports.
+/// The ports, taken but shut.
 pub(super) struct Listeners {
     pub(super) tcp: StdListener,
     pub(super) http: Option<StdListener>,
     pub(super) https: Option<StdListener>,
 }
 
-/// Opens and binds everything, and imports what a stock nsqd left here before the ports open. Blocks.
+/// Opens everything but the ports, which it takes, and imports what a stock nsqd left here. Blocks.
 ///
 /// # Errors
 /// Whatever makes a start impossible; nothing is served then.
@@ -148,7 +148,6 @@ pub(super) fn start(
         log_control,
     });
     runtime.block_on(adopt_metadata_file(&node, &catalogue))?;
-    listen(&node.config, &listeners)?;
     Ok(Started { node, listeners, store_thread, client, lock })
 }
 
@@ -214,7 +213,11 @@ fn reserve(config: &Config) -> Result<Listeners, NodeError> {
     })
 }
 
-fn listen(config: &Config, listeners: &Listeners) -> Result<(), NodeError> {
+/// Opens the ports.
+///
+/// # Errors
+/// When somebody else opened one since it was taken.
+pub(super) fn listen(config: &Config, listeners: &Listeners) -> Result<(), NodeError> {
     let ingress = &config.ingress;
     let doors = [
         (Some(text(&ingress.tcp)), Some(&listeners.tcp)),

@@ -106,7 +106,9 @@ impl StoredCursor {
         sequence < self.floor
             || block.is_ok_and(|at| match &self.blocks[at].bits {
                 FinishedBits::Full => true,
-                FinishedBits::Some(words) => words.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1),
+                FinishedBits::Some(words) => words
+                    .get(bit / 64)
+                    .is_some_and(|word| word >> (bit % 64) & 1 == 1),
             })
     }
 }
@@ -150,13 +152,26 @@ mod tests {
     #[test]
     fn a_range_is_finished_across_blocks() {
         let range = |start, end| SequenceRange::new(Sequence::new(start), Sequence::new(end));
-        let mut cursor = StoredCursor { floor: Sequence::new(10), ..StoredCursor::default() };
-        let ranges = [range(5, 12), range(BLOCK - 1, 2 * BLOCK + 1), range(3 * BLOCK, 3 * BLOCK), range(20, 21)];
-        ranges.into_iter().for_each(|range| cursor.finish(range));
+        let mut cursor = StoredCursor {
+            floor: Sequence::new(10),
+            ..StoredCursor::default()
+        };
+        let ranges = [
+            range(5, 12),
+            range(BLOCK - 1, 2 * BLOCK + 1),
+            range(3 * BLOCK, 3 * BLOCK),
+            range(20, 21),
+        ];
+        for range in ranges {
+            cursor.finish(range);
+        }
         let numbers: Vec<_> = cursor.blocks.iter().map(|block| block.number).collect();
         assert_eq!(numbers, [0, 1, 2]);
         assert_eq!(cursor.blocks[1].bits, FinishedBits::Full);
-        for sequence in (0..100).chain(BLOCK - 100..BLOCK + 100).chain(2 * BLOCK - 100..4 * BLOCK) {
+        for sequence in (0..100)
+            .chain(BLOCK - 100..BLOCK + 100)
+            .chain(2 * BLOCK - 100..4 * BLOCK)
+        {
             let sequence = Sequence::new(sequence);
             let expected = sequence < cursor.floor || ranges.iter().any(|range| range.contains(sequence));
             assert_eq!(cursor.is_finished(sequence), expected, "{sequence}");

@@ -31,7 +31,9 @@ impl Batch {
         self.heads.clear();
         self.bodies.clear();
         while self.bodies.len() < BATCH_BYTES && self.heads.len() < BATCH_MESSAGES {
-            let Some(message) = queue.next_message()? else { return Ok(false) };
+            let Some(message) = queue.next_message()? else {
+                return Ok(false);
+            };
             let start = self.bodies.len();
             self.bodies.extend_from_slice(message.body);
             self.heads.push(Head {

@@ -43,8 +43,15 @@ pub struct Imported {
 
 impl fmt::Display for Imported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { topics, queues, messages } = self;
-        write!(f, "imported {messages} messages of {queues} queues into {topics} topics")
+        let Self {
+            topics,
+            queues,
+            messages,
+        } = self;
+        write!(
+            f,
+            "imported messages: {messages}, queues: {queues}, topics: {topics}"
+        )
     }
 }
 
@@ -69,8 +76,12 @@ impl<'a> Intake<'a> {
     pub(in crate::node) fn own(&self) -> Result<Imported, NodeError> {
         let plan = self.plan(&self.data.folder, OWN)?;
         // Whoever reads `nsqd.dat` tells of the bad names in it.
-        let about_names = |warning: &&Warning| matches!(warning, Warning::TopicName(_) | Warning::ChannelName { .. });
-        plan.warnings.iter().filter(|warning| !about_names(warning)).for_each(warn);
+        let about_names =
+            |warning: &&Warning| matches!(warning, Warning::TopicName(_) | Warning::ChannelName { .. });
+        plan.warnings
+            .iter()
+            .filter(|warning| !about_names(warning))
+            .for_each(warn);
         if plan.messages() > 0 && !self.wanted {
             return Err(NodeError::StockData {
                 path: self.data.folder.clone(),
@@ -78,7 +89,11 @@ impl<'a> Intake<'a> {
                 messages: plan.messages(),
             });
         }
-        let names = plan.topics.iter().filter(|(_, topic)| topic.messages() > 0).map(|(name, _)| name.clone());
+        let names = plan
+            .topics
+            .iter()
+            .filter(|(_, topic)| topic.messages() > 0)
+            .map(|(name, _)| name.clone());
         self.take_over(OWN, &plan, names.collect())
     }
 
@@ -95,12 +110,20 @@ impl<'a> Intake<'a> {
 
     fn plan(&self, folder: &Path, origin: &str) -> Result<Plan, NodeError> {
         Plan::resume(folder, self.max_body, |queue| {
-            let mark = self.data.store.look(|catalogue| notes::mark(catalogue, origin, queue))?;
+            let mark = self
+                .data
+                .store
+                .look(|catalogue| notes::mark(catalogue, origin, queue))?;
             Ok(mark.map_or(Ok(queue.start), |mark| mark.resume(queue))?)
         })
     }
 
-    fn take_over(&self, origin: &str, plan: &Plan, mut names: BTreeSet<String>) -> Result<Imported, NodeError> {
+    fn take_over(
+        &self,
+        origin: &str,
+        plan: &Plan,
+        mut names: BTreeSet<String>,
+    ) -> Result<Imported, NodeError> {
         let catalogue = self.data.store.catalogue();
         for (_, topic) in catalogue.topics() {
             if notes::under_way(&catalogue, &topic.name)?.is_some() {
@@ -117,7 +140,9 @@ impl<'a> Intake<'a> {
             let topic = plan.topics.get(name).unwrap_or(&nothing);
             let mut intake = TopicIntake::begin(self, name, topic)?;
             for queue in topic.queues() {
-                intake.take(origin, &queue.queue, |messages| progress.add(messages, self.clock.now(), name))?;
+                intake.take(origin, &queue.queue, |messages| {
+                    progress.add(messages, self.clock.now(), name);
+                })?;
                 imported.queues += 1;
             }
             intake.settle()?;
@@ -125,7 +150,11 @@ impl<'a> Intake<'a> {
         }
         imported.messages = progress.done;
         if imported.messages > 0 {
-            let Imported { topics, queues, messages } = imported;
+            let Imported {
+                topics,
+                queues,
+                messages,
+            } = imported;
             tracing::info!(messages, queues, topics, "imported the queues of stock nsqd");
         }
         Ok(imported)
@@ -141,7 +170,11 @@ struct Progress {
 
 impl Progress {
     fn new(of: u64, now: Moment) -> Self {
-        Self { done: 0, of, told: now }
+        Self {
+            done: 0,
+            of,
+            told: now,
+        }
     }
 
     fn add(&mut self, messages: u64, now: Moment, topic: &str) {

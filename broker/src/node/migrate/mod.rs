@@ -61,6 +61,9 @@ pub fn export(config: &Config, to: &Path, clock: Clock) -> Result<Exported, Node
 }
 
 fn canonical(folder: &Path) -> Result<std::path::PathBuf, ImportError> {
-    let unreadable = |source| ImportError::Read { path: folder.to_owned(), source };
+    let unreadable = |source| ImportError::Read {
+        path: folder.to_owned(),
+        source,
+    };
     folder.canonicalize().map_err(unreadable)
 }

@@ -35,7 +35,11 @@ pub(super) struct Piece {
 impl UnderWay {
     /// Nothing has been imported into a log that ends at `end`.
     pub(super) fn new(end: Sequence) -> Self {
-        Self { begin: end, end, pieces: Vec::new() }
+        Self {
+            begin: end,
+            end,
+            pieces: Vec::new(),
+        }
     }
 
     /// The records in `range` were appended.
@@ -45,7 +49,10 @@ impl UnderWay {
             Some(last) if last.channel.as_deref() == channel && last.range.end == range.start => {
                 last.range.end = range.end;
             }
-            _ => self.pieces.push(Piece { channel: channel.map(str::to_owned), range }),
+            _ => self.pieces.push(Piece {
+                channel: channel.map(str::to_owned),
+                range,
+            }),
         }
     }
 }
@@ -54,7 +61,11 @@ impl UnderWay {
 ///
 /// # Errors
 /// [`NodeError::Note`].
-pub(super) fn mark(catalogue: &Catalogue, origin: &str, queue: &StockQueue) -> Result<Option<Mark>, NodeError> {
+pub(super) fn mark(
+    catalogue: &Catalogue,
+    origin: &str,
+    queue: &StockQueue,
+) -> Result<Option<Mark>, NodeError> {
     read(catalogue, &mark_name(origin, queue))
 }
 
@@ -92,8 +103,15 @@ pub(super) fn set_under_way(
 }
 
 fn read<N: DeserializeOwned>(catalogue: &Catalogue, name: &str) -> Result<Option<N>, NodeError> {
-    let Some(text) = catalogue.fact(name) else { return Ok(None) };
-    serde_json::from_slice(text).map(Some).map_err(|source| NodeError::Note { name: name.to_owned(), source })
+    let Some(text) = catalogue.fact(name) else {
+        return Ok(None);
+    };
+    serde_json::from_slice(text)
+        .map(Some)
+        .map_err(|source| NodeError::Note {
+            name: name.to_owned(),
+            source,
+        })
 }
 
 /// Plain numbers and names always fit into JSON.
@@ -103,7 +121,10 @@ fn encode(note: &impl Serialize) -> Option<Vec<u8>> {
 
 /// A queue's file names begin with a name, the folder of another data path with a slash.
 fn mark_name(origin: &str, queue: &StockQueue) -> String {
-    format!("imported {origin} {}", file_prefix(&queue.topic, queue.channel.as_deref()))
+    format!(
+        "imported {origin} {}",
+        file_prefix(&queue.topic, queue.channel.as_deref())
+    )
 }
 
 fn topic_name(topic: &str) -> String {

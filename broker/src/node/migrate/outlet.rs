@@ -45,14 +45,16 @@ pub struct Exported {
 
 impl fmt::Display for Exported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "exported {} messages of {} topics", self.messages, self.topics)?;
-        if self.delayed > 0 {
-            write!(f, "; {} lost what was left of their delay", self.delayed)?;
-        }
-        if self.extended > 0 {
-            write!(f, "; {} lost their extended header", self.extended)?;
-        }
-        Ok(())
+        let Self {
+            topics,
+            messages,
+            delayed,
+            extended,
+        } = self;
+        write!(
+            f,
+            "exported messages: {messages}, topics: {topics}, delays lost: {delayed}, headers lost: {extended}"
+        )
     }
 }
 
@@ -95,16 +97,29 @@ impl Outlet<'_> {
         for (channel, stored) in catalogue.channels_of(number) {
             cursors.push((&stored.name, self.data.store.load(channel)?.unwrap_or_default()));
         }
-        let at_least = cursors.iter().map(|(_, cursor)| cursor.end()).max().unwrap_or_default();
+        let at_least = cursors
+            .iter()
+            .map(|(_, cursor)| cursor.end())
+            .max()
+            .unwrap_or_default();
         let start = restore::log_start(topic.state.handed_over, at_least);
         let relay = Relay::new(Arc::new(Health::default()));
-        let log = self.data.engines.open(number, start, Durability::Interval, Retention::default(), relay)?;
+        let log = self
+            .data
+            .engines
+            .open(number, start, Durability::Interval, Retention::default(), relay)?;
         let handed_over = match topic.state.handed_over {
             HandedOver::Flowing => log.end(),
             HandedOver::At(position) => position.min(log.end()),
         };
         for (channel, cursor) in &cursors {
-            self.queue(topic, Some(channel), &*log, SequenceRange::new(cursor.floor, handed_over), cursor)?;
+            self.queue(
+                topic,
+                Some(channel),
+                &*log,
+                SequenceRange::new(cursor.floor, handed_over),
+                cursor,
+            )?;
         }
         let held = SequenceRange::new(handed_over, log.end());
         self.queue(topic, None, &*log, held, &StoredCursor::default())?;
@@ -127,16 +142,14 @@ impl Outlet<'_> {
             && let Some(chunk) = log.read(from, READ_BYTES)?
         {
             from = chunk.end();
-            let is_open = |record: &Record<'_>| {
-                range.contains(record.sequence) && !cursor.is_finished(record.sequence)
-            };
+            let is_open =
+                |record: &Record<'_>| range.contains(record.sequence) && !cursor.is_finished(record.sequence);
             for record in chunk.records().filter(is_open) {
-                let writer = match &mut writer {
-                    Some(writer) => writer,
-                    None => {
-                        let queue = QueueWriter::create(self.to, &topic.name, channel, self.max_bytes_per_file)?;
-                        writer.insert(queue)
-                    }
+                let writer = if let Some(writer) = &mut writer {
+                    writer
+                } else {
+                    let bytes = self.max_bytes_per_file;
+                    writer.insert(QueueWriter::create(self.to, &topic.name, channel, bytes)?)
                 };
                 writer.append(&self.message(topic, &record, cursor))?;
             }
@@ -148,7 +161,9 @@ impl Outlet<'_> {
     }
 
     fn message<'r>(&mut self, topic: &Topic, record: &Record<'r>, cursor: &StoredCursor) -> StockMessage<'r> {
-        let at = cursor.unsettled.binary_search_by_key(&record.sequence, |unsettled| unsettled.sequence);
+        let at = cursor
+            .unsettled
+            .binary_search_by_key(&record.sequence, |unsettled| unsettled.sequence);
         let unsettled = at.ok().map(|at| cursor.unsettled[at]);
         let due = match unsettled {
             Some(unsettled) => unsettled.due,
@@ -164,7 +179,9 @@ impl Outlet<'_> {
         }
         StockMessage {
             timestamp: record.timestamp,
-            attempts: unsettled.map_or(0, |unsettled| unsettled.attempts).max(record.attempts),
+            attempts: unsettled
+                .map_or(0, |unsettled| unsettled.attempts)
+                .max(record.attempts),
             id: record.own_id.unwrap_or_else(|| self.id(record.sequence)),
             body: record.body,
         }
@@ -176,7 +193,10 @@ impl Outlet<'_> {
 }
 
 fn make_empty(folder: &Path) -> Result<(), ExportError> {
-    let failed = |source| ExportError::Write { path: folder.to_owned(), source };
+    let failed = |source| ExportError::Write {
+        path: folder.to_owned(),
+        source,
+    };
     match fs::create_dir(folder) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
         _ => {}
@@ -190,7 +210,12 @@ fn make_empty(folder: &Path) -> Result<(), ExportError> {
 fn entries(catalogue: &Catalogue) -> Vec<TopicEntry> {
     let channels = |number| {
         let channels = catalogue.channels_of(number);
-        channels.map(|(_, channel)| ChannelEntry { name: channel.name.clone(), paused: channel.state.paused }).collect()
+        channels
+            .map(|(_, channel)| ChannelEntry {
+                name: channel.name.clone(),
+                paused: channel.state.paused,
+            })
+            .collect()
     };
     let entry = |(number, topic): (TopicNumber, &Topic)| TopicEntry {
         name: topic.name.clone(),

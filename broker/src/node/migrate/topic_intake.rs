@@ -19,10 +19,10 @@ use crate::import::stock_queue::QueueReader;
 use crate::log::engine::{Durability, Retention, TopicLog};
 use crate::log::record::{NewRecord, Record};
 use crate::log::sequence::{Sequence, SequenceRange};
-use crate::store::{Store, StoreError};
 use crate::store::catalogue::{Catalogue, ChannelState, HandedOver, TopicState};
 use crate::store::cursor::{ChannelNumber, CursorDelta, TopicNumber};
 use crate::store::cursors::CursorStore;
+use crate::store::{Store, StoreError};
 use crate::topic::founding::first_sequence;
 use crate::topic::health::Health;
 use crate::topic::relay::Relay;
@@ -60,7 +60,10 @@ impl<'a> TopicIntake<'a> {
         }
         let start = restore::log_start(state.handed_over, at_least);
         let relay = Relay::new(Arc::new(Health::default()));
-        let log = intake.data.engines.open(number, start, Durability::Always, Retention::default(), relay)?;
+        let log = intake
+            .data
+            .engines
+            .open(number, start, Durability::Always, Retention::default(), relay)?;
         let under_way = match store.look(|catalogue| notes::under_way(catalogue, name))? {
             Some(under_way) => {
                 let unnoted = SequenceRange::new(under_way.end, log.end());
@@ -75,7 +78,14 @@ impl<'a> TopicIntake<'a> {
             HandedOver::Flowing => under_way.begin,
             HandedOver::At(position) => position.min(under_way.begin),
         };
-        let this = Self { intake, name, number, log, handed_over, under_way };
+        let this = Self {
+            intake,
+            name,
+            number,
+            log,
+            handed_over,
+            under_way,
+        };
         this.create_channels(plan)?;
         Ok(this)
     }
@@ -116,7 +126,11 @@ impl<'a> TopicIntake<'a> {
     /// What log and store say.
     pub(super) fn settle(mut self) -> Result<(), NodeError> {
         let store = &self.intake.data.store;
-        let topic_is_paused = |catalogue: &Catalogue| catalogue.topic(self.number).is_some_and(|topic| topic.state.paused);
+        let topic_is_paused = |catalogue: &Catalogue| {
+            catalogue
+                .topic(self.number)
+                .is_some_and(|topic| topic.state.paused)
+        };
         let paused = store.look(topic_is_paused);
         let channels = channels_of(store, self.number);
         let (handed_over, moved) = if !paused && !channels.is_empty() {
@@ -147,9 +161,15 @@ impl<'a> TopicIntake<'a> {
             return Ok((HandedOver::At(self.handed_over), Vec::new()));
         };
         let held = SequenceRange::new(self.handed_over, self.under_way.begin);
-        let of_topic = pieces.iter().filter(|piece| piece.channel.is_none()).map(|piece| piece.range);
+        let of_topic = pieces
+            .iter()
+            .filter(|piece| piece.channel.is_none())
+            .map(|piece| piece.range);
         let mut moved = Vec::new();
-        for range in std::iter::once(held).chain(of_topic).filter(|range| range.start < end) {
+        for range in std::iter::once(held)
+            .chain(of_topic)
+            .filter(|range| range.start < end)
+        {
             self.move_back(range, &mut moved)?;
         }
         Ok((HandedOver::At(end), moved))
@@ -180,9 +200,24 @@ impl<'a> TopicIntake<'a> {
     ) -> Result<(ChannelNumber, CursorDelta), StoreError> {
         let mut cursor = self.intake.data.store.load(number)?.unwrap_or_default();
         let is_foreign = |piece: &&Piece| piece.channel.as_deref().is_some_and(|channel| channel != name);
-        let foreign = self.under_way.pieces.iter().filter(is_foreign).map(|piece| piece.range);
-        joined(foreign).iter().chain(moved).for_each(|range| cursor.finish(*range));
-        Ok((number, CursorDelta { floor: cursor.floor, blocks: cursor.blocks, ..CursorDelta::default() }))
+        let foreign = self
+            .under_way
+            .pieces
+            .iter()
+            .filter(is_foreign)
+            .map(|piece| piece.range);
+        joined(foreign)
+            .iter()
+            .chain(moved)
+            .for_each(|range| cursor.finish(*range));
+        Ok((
+            number,
+            CursorDelta {
+                floor: cursor.floor,
+                blocks: cursor.blocks,
+                ..CursorDelta::default()
+            },
+        ))
     }
 
     fn create_channels(&self, plan: &TopicPlan) -> Result<(), NodeError> {
@@ -194,14 +229,14 @@ impl<'a> TopicIntake<'a> {
                 transaction.update_topic(self.number, |state| state.paused = true)?;
             }
             for (name, plan) in lasting {
-                let known = known.iter().find(|(_, known)| known == name);
-                match known.map(|(number, _)| *number) {
-                    None => {
-                        let state = ChannelState { paused: plan.paused, ..ChannelState::default() };
-                        transaction.create_channel(self.number, name, state, self.handed_over)?;
-                    }
-                    Some(number) if plan.paused => transaction.update_channel(number, |state| state.paused = true)?,
-                    Some(_) => {}
+                let number = if let Some((number, _)) = known.iter().find(|(_, known)| known == name) {
+                    *number
+                } else {
+                    let state = ChannelState::default();
+                    transaction.create_channel(self.number, name, state, self.handed_over)?
+                };
+                if plan.paused {
+                    transaction.update_channel(number, |state| state.paused = true)?;
                 }
             }
             notes::set_under_way(transaction, self.name, Some(&self.under_way))
@@ -221,7 +256,9 @@ impl<'a> TopicIntake<'a> {
 fn channels_of(store: &Store, topic: TopicNumber) -> Vec<(ChannelNumber, String)> {
     store.look(|catalogue| {
         let channels = catalogue.channels_of(topic);
-        channels.map(|(number, channel)| (number, channel.name.clone())).collect()
+        channels
+            .map(|(number, channel)| (number, channel.name.clone()))
+            .collect()
     })
 }
 
@@ -230,7 +267,12 @@ fn create(intake: &Intake<'_>, name: &str, paused: bool) -> Result<(TopicNumber,
     intake.data.store.transact(|transaction| {
         let start = fresh.max(transaction.catalogue().fresh_from());
         let handed_over = HandedOver::At(start);
-        let state = TopicState { extend: intake.extend, paused, handed_over, ..TopicState::default() };
+        let state = TopicState {
+            extend: intake.extend,
+            paused,
+            handed_over,
+            ..TopicState::default()
+        };
         Ok((transaction.create_topic(name, state.clone())?, state))
     })
 }

@@ -83,7 +83,11 @@ fn after_a_crash_an_import_goes_on_behind_what_is_noted() {
             let queue = topic.channels["c"].queue.as_ref().unwrap();
             torn.take("", &queue.queue, |_| ()).unwrap();
             // Written, but the process ends before it is noted.
-            torn.append(&[NewRecord { body: b"not noted", ..NewRecord::default() }]).unwrap();
+            torn.append(&[NewRecord {
+                body: b"not noted",
+                ..NewRecord::default()
+            }])
+            .unwrap();
         });
         let expected = if settled_by_files {
             place.import();
@@ -109,7 +113,17 @@ fn stock_data_that_is_not_wanted_is_refused() {
     place.config = config(place.dir.path(), "--import-stock-data=false");
     place.with(|intake| {
         let error = intake.own().unwrap_err();
-        assert!(matches!(error, NodeError::StockData { queues: 2, messages: 3, .. }), "{error}");
+        assert!(
+            matches!(
+                error,
+                NodeError::StockData {
+                    queues: 2,
+                    messages: 3,
+                    ..
+                }
+            ),
+            "{error}"
+        );
     });
 }
 
@@ -124,13 +138,24 @@ impl Place {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let config = config(dir.path(), "--max-msg-size=100");
-        Self { dir, config, clock: Clock::start() }
+        Self {
+            dir,
+            config,
+            clock: Clock::start(),
+        }
     }
 
     fn list(&self, topic: &str, paused: bool, channels: &[&str]) {
-        let channel = |name: &&str| ChannelEntry { name: (*name).into(), paused: false };
+        let channel = |name: &&str| ChannelEntry {
+            name: (*name).into(),
+            paused: false,
+        };
         let channels = channels.iter().map(channel).collect();
-        let entry = TopicEntry { name: topic.into(), paused, channels };
+        let entry = TopicEntry {
+            name: topic.into(),
+            paused,
+            channels,
+        };
         nsqd_dat::write(self.dir.path(), &nsqd_dat::encode(&[entry]).unwrap()).unwrap();
     }
 
@@ -154,7 +179,12 @@ impl Place {
     }
 
     fn open(&self) -> Data {
-        Data::open(DirectoryLock::acquire(self.dir.path()).unwrap(), &self.config, self.clock).unwrap()
+        Data::open(
+            DirectoryLock::acquire(self.dir.path()).unwrap(),
+            &self.config,
+            self.clock,
+        )
+        .unwrap()
     }
 
     /// Compares with what an export gives: queues by the beginnings of their file names, messages by their numbers.
@@ -170,20 +200,32 @@ impl Place {
                 assert_eq!(read, message(number, &[number]));
                 numbers.push(number);
             }
-            let colon = queue.channel.map_or_else(String::new, |channel| format!(":{channel}"));
+            let colon = queue
+                .channel
+                .map_or_else(String::new, |channel| format!(":{channel}"));
             found.insert(queue.topic + &colon, numbers);
         }
-        let expected = expected.iter().map(|(name, numbers)| ((*name).to_owned(), numbers.clone()));
+        let expected = expected
+            .iter()
+            .map(|(name, numbers)| ((*name).to_owned(), numbers.clone()));
         assert_eq!(found, expected.collect());
     }
 }
 
 fn message(number: u8, body: &[u8]) -> StockMessage<'_> {
-    StockMessage { timestamp: i64::from(number), attempts: u16::from(number), id: [b'0' + number; 16], body }
+    StockMessage {
+        timestamp: i64::from(number),
+        attempts: u16::from(number),
+        id: [b'0' + number; 16],
+        body,
+    }
 }
 
 fn config(dir: &Path, flag: &str) -> Config {
     let data_path = format!("--data-path={}", dir.display());
     let words = ["nsqd", &data_path, flag].map(Into::into);
-    args::parse(words, |_| None, "host").map_err(|_| "a wrong command line").unwrap().config
+    args::parse(words, |_| None, "host")
+        .map_err(|_| "a wrong command line")
+        .unwrap()
+        .config
 }
