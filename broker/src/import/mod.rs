@@ -68,7 +68,8 @@ pub enum ImportError {
     /// Another process uses the folder. Stock's text.
     #[error(
         "failed to lock data-path: cannot flock directory {} - resource temporarily unavailable \
-         (possibly in use by another instance of nsqd)", .0.display()
+         (possibly in use by another instance of nsqd)",
+        .0.display()
     )]
     Locked(PathBuf),
 }
