@@ -19,7 +19,7 @@ use crate::import::stock_queue::QueueReader;
 use crate::log::engine::{Durability, Retention, TopicLog};
 use crate::log::record::{NewRecord, Record};
 use crate::log::sequence::{Sequence, SequenceRange};
-use crate::store::catalogue::{Catalogue, ChannelState, HandedOver, TopicState};
+use crate::store::catalogue::{Catalogue, ChannelState, HandedOver, Hold, TopicState};
 use crate::store::cursor::{ChannelNumber, CursorDelta, TopicNumber};
 use crate::store::cursors::CursorStore;
 use crate::store::{Store, StoreError};
@@ -124,7 +124,7 @@ impl<'a> TopicIntake<'a> {
     ///
     /// # Errors
     /// What log and store say.
-    pub(super) fn settle(mut self) -> Result<(), NodeError> {
+    pub(super) fn settle(self) -> Result<(), NodeError> {
         let store = &self.intake.data.store;
         let topic_is_paused = |catalogue: &Catalogue| {
             catalogue
@@ -133,11 +133,18 @@ impl<'a> TopicIntake<'a> {
         };
         let paused = store.look(topic_is_paused);
         let channels = channels_of(store, self.number);
-        let (handed_over, moved) = if !paused && !channels.is_empty() {
+        let held = SequenceRange::new(self.handed_over, self.under_way.begin);
+        let flows = !paused && !channels.is_empty();
+        let (handed_over, moved) = if flows {
             (HandedOver::Flowing, Vec::new())
         } else {
-            self.stand_still()?
+            self.stand_still(held)?
         };
+        // What the topic held is handed over with the import: its delays begin now (C-51).
+        let hold = (flows && !self.log.delayed(held)?.is_empty()).then(|| Hold {
+            range: held,
+            ended: self.intake.clock.wall(),
+        });
         for channels in channels.chunks(CHANNELS_AT_ONCE) {
             let deltas: Vec<_> = channels
                 .iter()
@@ -146,7 +153,10 @@ impl<'a> TopicIntake<'a> {
             store.save(&deltas)?;
         }
         store.transact(|transaction| {
-            transaction.update_topic(self.number, |state| state.handed_over = handed_over)?;
+            transaction.update_topic(self.number, |state| {
+                state.handed_over = handed_over;
+                state.holds.extend(hold);
+            })?;
             notes::set_under_way(transaction, self.name, None)
         })?;
         Ok(self.log.close()?)
@@ -154,13 +164,12 @@ impl<'a> TopicIntake<'a> {
 
     /// Where the hand-over of a topic stands that hands nothing over. Its channels are given what was in their queues,
     /// which lies behind what the topic itself holds: that is moved further back. Answers what was moved.
-    fn stand_still(&mut self) -> Result<(HandedOver, Vec<SequenceRange>), NodeError> {
-        let pieces = self.under_way.pieces.clone();
+    fn stand_still(&self, held: SequenceRange) -> Result<(HandedOver, Vec<SequenceRange>), NodeError> {
+        let pieces = &self.under_way.pieces;
         let of_channels = pieces.iter().filter(|piece| piece.channel.is_some());
         let Some(end) = of_channels.map(|piece| piece.range.end).max() else {
             return Ok((HandedOver::At(self.handed_over), Vec::new()));
         };
-        let held = SequenceRange::new(self.handed_over, self.under_way.begin);
         let of_topic = pieces
             .iter()
             .filter(|piece| piece.channel.is_none())
