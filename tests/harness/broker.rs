@@ -4,7 +4,7 @@
 //! nodes of. It must not know what any test checks.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -54,6 +54,11 @@ impl Broker {
     /// Whose broker it is.
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// The program file.
+    pub fn program(&self) -> &Path {
+        &self.program
     }
 
     /// A node to be configured and started.

@@ -21,6 +21,7 @@ mod http_stats;
 mod identify;
 mod lines;
 mod lookup_peer;
+mod migrate;
 mod output_buffer;
 mod persistence;
 mod publish;

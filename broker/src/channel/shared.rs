@@ -36,6 +36,7 @@ pub struct SharedChannel {
     incarnation: u64,
     stored_floor: AtomicU64,
     hungry: AtomicBool,
+    shows_own_ids: AtomicBool,
     dirty: AtomicBool,
     lost_checkpoint: AtomicBool,
     inner: Mutex<Inner>,
@@ -123,6 +124,7 @@ impl SharedChannel {
             incarnation: parts.incarnation,
             stored_floor: AtomicU64::new(parts.stored_floor.get()),
             hungry: AtomicBool::new(false),
+            shows_own_ids: AtomicBool::new(false),
             dirty: AtomicBool::new(false),
             lost_checkpoint: AtomicBool::new(false),
             inner: Mutex::new(Inner {
@@ -202,6 +204,7 @@ impl SharedChannel {
     pub fn take(&self, id: ConnectionId, now: Moment, limit: TakeLimit, out: &mut Deliveries) -> Taken {
         let mut inner = self.caught_up();
         let taken = inner.machine.take(id, now, limit, &*self.log, out);
+        self.shows_own_ids.store(inner.machine.shows_own_ids(), Ordering::Relaxed);
         self.settled(inner);
         if let Some(latency) = &self.latency {
             latency.lock().delivered(out);
@@ -320,8 +323,11 @@ impl SharedChannel {
         self.latency.as_ref().map(|latency| latency.lock().window())
     }
 
-    /// The sequence of a message in flight that shows an id of its own (imported messages).
+    /// The sequence of a message in flight that shows an id of its own (imported messages). Cheap while there is none.
     pub fn sequence_of(&self, own_id: [u8; 16]) -> Option<Sequence> {
+        if !self.shows_own_ids.load(Ordering::Relaxed) {
+            return None;
+        }
         self.inner.lock().machine.sequence_of(own_id)
     }
 

@@ -1,7 +1,6 @@
 //! Duty: one process at a time on a data folder, by the lock that stock nsqd takes (nsq-http-and-tools 7.1).
 
 use std::fs::{File, TryLockError};
-use std::io::ErrorKind;
 use std::path::Path;
 
 use super::ImportError;
@@ -16,11 +15,11 @@ impl DirectoryLock {
     /// Locks the folder itself with `flock(2)`, without waiting.
     ///
     /// # Errors
-    /// [`ImportError::Locked`] when another process holds it, [`ImportError::Read`] when it can not be opened.
+    /// [`ImportError::Locked`] when another process holds it, [`ImportError::NoFolder`] when it can not be opened.
     pub fn acquire(dir: &Path) -> Result<Self, ImportError> {
-        let unreadable = |source: std::io::Error| match source.kind() {
-            ErrorKind::NotFound => ImportError::NoFolder { path: dir.to_owned() },
-            _ => ImportError::Read { path: dir.to_owned(), source },
+        let unreadable = |source| ImportError::NoFolder {
+            path: dir.to_owned(),
+            source,
         };
         let directory = File::open(dir).map_err(unreadable)?;
         match directory.try_lock() {

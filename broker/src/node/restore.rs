@@ -72,6 +72,16 @@ pub(super) fn cursors(
     Ok(cursors)
 }
 
+/// Where a stored topic's log starts when it is empty, and from where on it goes on; `at_least` is the end of all
+/// cursors.
+pub(super) fn log_start(handed_over: HandedOver, at_least: Sequence) -> Start {
+    let position = match handed_over {
+        HandedOver::Flowing => Sequence::default(),
+        HandedOver::At(position) => position,
+    };
+    Start { fresh: position, at_least: at_least.max(position) }
+}
+
 fn open(
     founding: &Founding,
     number: TopicNumber,
@@ -80,11 +90,7 @@ fn open(
 ) -> Result<Arc<Topic>, NodeError> {
     let name = TopicName::parse(&stored.name).map_err(|_| NodeError::StoredName(stored.name.clone()))?;
     let relay = Relay::new(Arc::clone(&founding.health));
-    let position = match stored.state.handed_over {
-        HandedOver::Flowing => Sequence::default(),
-        HandedOver::At(position) => position,
-    };
-    let start = Start { fresh: position, at_least: at_least.max(position) };
+    let start = log_start(stored.state.handed_over, at_least);
     let settings = TopicSettings::from_json(&stored.state.settings, founding.topic_settings);
     let (durability, retention) = (settings.durability, settings.retention());
     let log = founding.engines.open(number, start, durability, retention, Arc::clone(&relay) as _)?;
@@ -122,7 +128,7 @@ fn delayed_records(
 }
 
 /// A record's delay runs from its publish, or from the end of the hold that it was caught in (C-51).
-fn due(record: &DelayedRecord, holds: &[Hold]) -> i64 {
+pub(super) fn due(record: &DelayedRecord, holds: &[Hold]) -> i64 {
     let hold = holds.iter().find(|hold| hold.range.contains(record.sequence));
     let from = hold.map_or(record.published, |hold| hold.ended);
     from.saturating_add(i64::try_from(record.delay_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000))

@@ -2,17 +2,18 @@
 //! comes in, then cursors, logs and the store. Must not know how the rooms work.
 
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nsqx_proto::{ChannelName, Dialect, TopicName};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::start::{Listeners, Started, start};
+use super::start::{Listeners, Started, listen, start};
 use super::{Node, NodeError};
 use crate::args::Invocation;
 use crate::channel::shared::SharedChannel;
@@ -41,16 +42,18 @@ pub fn run(invocation: Invocation, host: String, clock: Clock, log_control: LogC
         start(invocation.config, invocation.changeable, host, clock, log_control, runtime.handle())?;
     let Started { node, listeners, store_thread, client, lock } = started;
     let (stop, stopped) = watch::channel(false);
-    let workers = {
+    let (workers, signals) = {
         let _context = runtime.enter();
+        let signals = Signals::catch()?;
+        listen(&node.config, &listeners)?;
         register(&node, client);
         let doors = Arc::clone(&node.doors);
         let serve = move |accepted| Connection::new(Arc::clone(&doors), accepted);
-        Workers::start(node.config.ingress.data_threads, &listeners.tcp, &stopped, serve)?
+        (Workers::start(node.config.ingress.data_threads, &listeners.tcp, &stopped, serve)?, signals)
     };
     let tasks = runtime.block_on(side_rooms(&node, &listeners, &stopped))?;
     tracing::info!(tcp = node.ports.tcp, http = node.ports.http, "nsqd v1.3.0 is ready");
-    runtime.block_on(until_told_to_stop(&node));
+    runtime.block_on(signals.until_told_to_stop(&node));
 
     tracing::info!("stopping");
     node.directory.close();
@@ -225,17 +228,31 @@ async fn serve_https(
     connections.finish().await;
 }
 
-/// Ends with SIGINT or SIGTERM; SIGHUP reads the certificate anew.
-async fn until_told_to_stop(node: &Node) {
-    let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()));
-    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = signals else {
-        return tracing::error!("can not listen for signals");
-    };
-    loop {
-        tokio::select! {
-            _ = interrupt.recv() => return,
-            _ = terminate.recv() => return,
-            _ = hangup.recv() => node.reload(),
+/// Signals that do not end the process by themselves. They are caught from before the ports open, so that whoever has
+/// been answered can stop the broker cleanly; an import before that may end at any moment.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn catch() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Ends with SIGINT or SIGTERM; SIGHUP reads the certificate anew.
+    async fn until_told_to_stop(mut self, node: &Node) {
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return,
+                _ = self.terminate.recv() => return,
+                _ = self.hangup.recv() => node.reload(),
+            }
         }
     }
 }

@@ -279,7 +279,7 @@ impl Founding {
 
 /// Where a new log starts, so that ids differ between lives of a topic and of a broker (architecture 4): 2^20 sequences
 /// for each second since the start of 2025.
-fn first_sequence(wall: i64) -> Sequence {
+pub(crate) fn first_sequence(wall: i64) -> Sequence {
     let seconds = (wall / 1_000_000_000 - EPOCH).max(0) as u64;
     Sequence::new(seconds << 20)
 }

@@ -160,13 +160,13 @@ impl Connection {
     /// Notes a FIN, REQ or TOUCH; a run of them is carried out under one lock.
     pub(super) fn settle_later(&mut self, verb: Verb, id: MessageId, delay_ms: u64, now: Moment) {
         let Some(subscription) = &mut self.subscription else { return };
-        let sequence = id
-            .internal_id(IdForm::Hex)
-            .map(node_and_sequence)
-            .filter(|(node, _)| *node == self.doors.node_id)
-            .map(|(_, sequence)| Sequence::new(sequence))
-            .or_else(|| subscription.channel.sequence_of(*id.as_bytes()))
-            .unwrap_or(Sequence::MAX);
+        // An id of its own goes first: an imported message may carry one that this node gave it in an earlier log.
+        let by_sequence = || {
+            let (node, sequence) = id.internal_id(IdForm::Hex).map(node_and_sequence)?;
+            (node == self.doors.node_id).then_some(Sequence::new(sequence))
+        };
+        let own = subscription.channel.sequence_of(*id.as_bytes());
+        let sequence = own.or_else(by_sequence).unwrap_or(Sequence::MAX);
         subscription.settles.push(match verb {
             Verb::Fin => Settle::Finish(sequence),
             Verb::Touch => Settle::Touch(sequence),
