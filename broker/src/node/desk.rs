@@ -16,6 +16,7 @@ use crate::log::engine::{LogError, TopicLog};
 use crate::log::record::NewRecord;
 use crate::log::sequence::Sequence;
 use crate::metrics::snapshot::{Filter, Snapshot};
+use crate::store::StoreError;
 use crate::topic::Topic;
 use crate::topic::directory::DirectoryError;
 
@@ -260,11 +261,19 @@ impl From<DirectoryError> for DeskError {
         match error {
             DirectoryError::TopicNotFound => Self::TopicNotFound,
             DirectoryError::ChannelNotFound => Self::ChannelNotFound,
-            DirectoryError::Exiting => Self::Exiting,
-            error => match error.reason() {
-                "exiting" => Self::Exiting,
-                _ => Self::Failed(error.to_string()),
-            },
+            DirectoryError::Exiting | DirectoryError::Log(LogError::Closed) | DirectoryError::Store(StoreError::Closed) => {
+                Self::Exiting
+            }
+            // Trying again later may help (architecture 3, metadata store e).
+            DirectoryError::Log(error) => {
+                tracing::error!(%error, "refused");
+                Self::Exiting
+            }
+            DirectoryError::Store(error) if error.is_of_disk() => {
+                tracing::error!(%error, "refused");
+                Self::Exiting
+            }
+            DirectoryError::Store(error) => Self::Failed(error.to_string()),
         }
     }
 }

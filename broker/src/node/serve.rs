@@ -31,6 +31,7 @@ use crate::metrics::snapshot::Filter;
 use crate::metrics::statsd_push;
 use crate::registration::{Identity, Registration, RegistrationSettings};
 use crate::tls::server::ServerTls;
+use crate::topic::health::Source;
 
 /// Runs a broker until SIGINT or SIGTERM.
 ///
@@ -152,17 +153,17 @@ fn saver(node: Arc<Node>) -> Work {
     })
 }
 
-/// Finds out that the disk works again without waiting for a publish.
+/// Finds out that the disk fails or works again, without waiting for a publish.
 fn prober(node: Arc<Node>) -> Work {
     Box::pin(async move {
         loop {
             tokio::time::sleep(PROBE_INTERVAL).await;
-            if node.health.state().is_err() {
-                let engines = Arc::clone(&node.engines);
-                let probed = Handle::current().spawn_blocking(move || engines.probe()).await;
-                if let Ok(Err(error)) = probed {
-                    tracing::debug!(%error, "the disk still fails");
-                }
+            let engines = Arc::clone(&node.engines);
+            let Ok(probed) = Handle::current().spawn_blocking(move || engines.probe()).await else { return };
+            let works = probed.is_ok();
+            node.health.report(Source::Disk, probed);
+            if works {
+                node.mend_store().await;
             }
         }
     })
@@ -293,8 +294,25 @@ impl Node {
         }
     }
 
+    /// Opens a broken store again and brings it up to date.
+    async fn mend_store(&self) {
+        if self.directory.founding().store.fault().is_none() {
+            return;
+        }
+        let directory = Arc::clone(&self.directory);
+        let reopened = self.saver.reopen(move |catalogue| directory.cursors(catalogue)).await;
+        if let Err(error) = reopened {
+            return tracing::debug!(%error, "the metadata store is still broken");
+        }
+        if let Err(error) = self.directory.settle().await {
+            tracing::error!(%error, "the metadata store is not up to date");
+        }
+        self.metadata_file.write(&self.directory).await;
+    }
+
     /// Stores everything that a clean stop keeps and closes the logs.
     async fn close(&self) {
+        self.mend_store().await;
         let topics = self.directory.live_topics();
         let channels: Vec<_> = topics.iter().flat_map(|topic| topic.channels()).collect();
         if let Err(error) = self.saver.save(&channels, true).await {

@@ -98,7 +98,7 @@ pub(super) fn start(
         retention_time: config.topic.retention_time,
         retention_bytes: config.topic.retention_bytes,
     };
-    let health = Arc::new(Health::default());
+    let health = Arc::new(Health::new(handle.clone()));
     let timekeeper = Arc::new(Timekeeper::default());
     let saver = Arc::new(Saver::new(handle.clone(), config.channel.checkpoint_interval));
     let directory = Directory::new(Founding {
@@ -161,9 +161,8 @@ pub(super) fn start(
 /// Creates what an nsqd.dat adds that somebody else wrote; then the file is ours again.
 async fn adopt_metadata_file(node: &Node, catalogue: &crate::store::catalogue::Catalogue) -> Result<(), NodeError> {
     let folder = &node.config.node.data_path;
-    let content = std::fs::read(folder.join(nsqd_dat::FILE_NAME)).unwrap_or_default();
-    let print = metadata_file::fingerprint(&content);
-    let is_ours = [metadata_file::LAST, metadata_file::BEFORE_LAST]
+    let print = node.metadata_file.fingerprint().await;
+    let is_ours = [metadata_file::NEXT, metadata_file::PRESENT]
         .iter()
         .any(|fact| catalogue.fact(fact) == Some(&print[..]));
     if !is_ours && let Some((topics, warnings)) = nsqd_dat::read(folder)? {

@@ -7,6 +7,7 @@
 //! | `handed` | how far that went, for channels to read |
 //! | `directory` | name to topic; creating, deleting, pausing |
 //! | `founding` | what topics and channels are made of |
+//! | `rewrite` | what a store is told that was broken |
 //! | `relay` | passes the log's news on to the topic |
 //! | `health` | whether writes work |
 
@@ -16,6 +17,7 @@ pub mod founding;
 pub mod handed;
 pub mod health;
 pub mod relay;
+mod rewrite;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -210,12 +212,16 @@ impl Topic {
         self.state.lock().flow.handed_over()
     }
 
-    /// Forgets what no channel has been given; answers the range that is to become void.
-    pub fn empty(&self) -> SequenceRange {
+    /// What no channel has been given, gaps included.
+    pub fn held_back(&self) -> SequenceRange {
+        self.state.lock().flow.held_back()
+    }
+
+    /// Forgets what no channel has been given below `end`, which is void.
+    pub fn drop_below(&self, end: Sequence) {
         let mut state = self.state.lock();
-        let range = state.flow.empty();
-        self.handed.skip(range.end);
-        range
+        state.flow.drop_below(end);
+        self.handed.skip(state.flow.handed_over());
     }
 
     /// Adds a channel; `make` gets the position at which it starts. `None` when the topic is closed.
@@ -253,7 +259,17 @@ impl Topic {
         self.state.lock().channels.values().cloned().collect()
     }
 
-    /// Refuses new channels and ends the connections of all consumers.
+    /// Refuses records and new channels: the topic is about to be deleted. Consumers stay.
+    pub fn seal(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    /// The topic was not deleted after all.
+    pub fn unseal(&self) {
+        self.closed.store(false, Ordering::Release);
+    }
+
+    /// As [`Topic::seal`], for good; ends the connections of all consumers.
     pub fn close(&self) {
         let state = self.state.lock();
         self.closed.store(true, Ordering::Release);

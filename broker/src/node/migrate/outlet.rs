@@ -27,7 +27,6 @@ use crate::log::sequence::{Sequence, SequenceRange};
 use crate::store::catalogue::{Catalogue, HandedOver, Topic};
 use crate::store::cursor::{StoredCursor, TopicNumber};
 use crate::store::cursors::CursorStore;
-use crate::topic::health::Health;
 use crate::topic::relay::Relay;
 
 /// What was exported.
@@ -103,7 +102,7 @@ impl Outlet<'_> {
             .max()
             .unwrap_or_default();
         let start = restore::log_start(topic.state.handed_over, at_least);
-        let relay = Relay::new(Arc::new(Health::default()));
+        let relay = Relay::silent();
         let log = self
             .data
             .engines

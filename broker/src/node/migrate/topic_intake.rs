@@ -24,7 +24,6 @@ use crate::store::cursor::{ChannelNumber, CursorDelta, TopicNumber};
 use crate::store::cursors::CursorStore;
 use crate::store::{Store, StoreError};
 use crate::topic::founding::first_sequence;
-use crate::topic::health::Health;
 use crate::topic::relay::Relay;
 
 /// An import into one topic.
@@ -59,7 +58,7 @@ impl<'a> TopicIntake<'a> {
             at_least = at_least.max(store.load(channel)?.unwrap_or_default().end());
         }
         let start = restore::log_start(state.handed_over, at_least);
-        let relay = Relay::new(Arc::new(Health::default()));
+        let relay = Relay::silent();
         let log = intake
             .data
             .engines
