@@ -19,6 +19,7 @@ mod http_publish;
 mod http_routes;
 mod http_stats;
 mod identify;
+mod interop;
 mod lines;
 mod lookup_peer;
 mod output_buffer;

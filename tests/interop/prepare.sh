@@ -1,0 +1,32 @@
+#!/bin/sh
+# Builds every interoperability client into DIR and says how to hand them to the suites.
+#
+# A language whose tools are missing is left out, or is a failure with NSQX_REQUIRE_INTEROP=1.
+set -eu
+
+if [ $# -ne 1 ]; then
+    echo "usage: $0 DIR" >&2
+    exit 2
+fi
+sources=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$1"
+out=$(cd "$1" && pwd)
+
+# has LANGUAGE TOOL...: true when all tools are there.
+has() {
+    language=$1
+    shift
+    for tool in "$@"; do
+        if ! command -v "$tool" >/dev/null; then
+            echo "skipped: no $tool for the $language client" >&2
+            [ "${NSQX_REQUIRE_INTEROP:-}" != 1 ] || exit 1
+            return 1
+        fi
+    done
+}
+
+if has Go go; then
+    (cd "$sources/go" && go build -o "$out/go/client" .)
+fi
+
+echo "export NSQX_INTEROP_DIR=$out"
