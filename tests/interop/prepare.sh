@@ -29,4 +29,11 @@ if has Go go; then
     (cd "$sources/go" && go build -o "$out/go/client" .)
 fi
 
+if has Python python3; then
+    python3 -m venv "$out/python"
+    install="$out/python/bin/python -m pip install -q --disable-pip-version-check --require-hashes"
+    $install -r "$sources/python/requirements-build.txt"
+    $install -r "$sources/python/requirements.txt" --no-build-isolation
+fi
+
 echo "export NSQX_INTEROP_DIR=$out"

@@ -30,6 +30,7 @@ macro_rules! scenarios {
 
 mod go;
 mod program;
+mod python;
 mod scenario;
 
 fn play(library: Library, broker: &Broker, scenario: fn(&Broker, Library)) {
