@@ -36,4 +36,10 @@ if has Python python3; then
     $install -r "$sources/python/requirements.txt" --no-build-isolation
 fi
 
+if has Node.js node npm; then
+    mkdir -p "$out/node"
+    cp "$sources/node/package.json" "$sources/node/package-lock.json" "$out/node/"
+    npm ci --prefix "$out/node" --ignore-scripts --no-audit --no-fund --loglevel=error
+fi
+
 echo "export NSQX_INTEROP_DIR=$out"
