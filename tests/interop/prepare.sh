@@ -42,4 +42,8 @@ if has Node.js node npm; then
     npm ci --prefix "$out/node" --ignore-scripts --no-audit --no-fund --loglevel=error
 fi
 
+if has Java java javac mvn; then
+    mvn -B -q -f "$sources/java/pom.xml" -Dout="$out/java" compiler:compile dependency:copy-dependencies
+fi
+
 echo "export NSQX_INTEROP_DIR=$out"

@@ -29,6 +29,7 @@ macro_rules! scenarios {
 }
 
 mod go;
+mod java;
 mod node;
 mod program;
 mod python;

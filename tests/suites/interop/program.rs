@@ -113,12 +113,9 @@ impl Program {
         lines_of(&self.process.stdout(), "acknowledged ")
     }
 
-    /// All deliveries to the handler, in order.
+    /// The deliveries to the handler so far, in order. What it has printed last may not have come yet.
     pub(super) fn deliveries(&self) -> Vec<Delivery> {
-        lines_of(&self.process.stdout(), "message ")
-            .iter()
-            .map(|line| Delivery::parse(line))
-            .collect()
+        Delivery::parse_all(&self.process.stdout())
     }
 
     /// Waits for the end of a publishing program and gives the names that were acknowledged.
@@ -131,18 +128,26 @@ impl Program {
         lines_of(&exit.stdout, "acknowledged ")
     }
 
-    /// Asks a consuming program to stop as its library defines it, and waits for its end.
+    /// Asks a consuming program to stop as its library defines it, and gives all deliveries.
     ///
     /// # Panics
     /// When it fails or takes longer than [`PATIENCE`].
-    pub(super) fn stop(self) {
+    pub(super) fn stop(self) -> Vec<Delivery> {
         self.process.ask_to_stop();
         let exit = self.process.expect_exit(PATIENCE);
         assert_eq!(exit.code, Some(0), "exit code of a client:\n{}", exit.stderr);
+        Delivery::parse_all(&exit.stdout)
     }
 }
 
 impl Delivery {
+    fn parse_all(output: &str) -> Vec<Self> {
+        lines_of(output, "message ")
+            .iter()
+            .map(|line| Self::parse(line))
+            .collect()
+    }
+
     fn parse(line: &str) -> Self {
         let fields: Vec<_> = line.split(' ').collect();
         let [name, attempts, length, at] = fields[..] else {

@@ -48,15 +48,13 @@ pub(super) fn consume_and_finish(broker: &Broker, library: Library) {
     let consumer = consume(library, &node, "max_in_flight=10");
     await_ready(&node, 1);
     publish(&node, 100);
-    await_finished(&node, 100);
-    let deliveries = consumer.deliveries();
+    let channel = await_finished(&node, 100);
+    assert_eq!(channel["requeue_count"], 0);
+    assert_eq!(channel["timeout_count"], 0);
+    let deliveries = consumer.stop();
     assert_eq!(deliveries.len(), 100);
     assert_eq!(names(&deliveries), expected(100));
     assert!(deliveries.iter().all(|delivery| delivery.attempts == 1));
-    let channel = node.channel(TOPIC, CHANNEL);
-    assert_eq!(channel["requeue_count"], 0);
-    assert_eq!(channel["timeout_count"], 0);
-    consumer.stop();
 }
 
 pub(super) fn requeue_with_delay(broker: &Broker, library: Library) {
@@ -64,17 +62,16 @@ pub(super) fn requeue_with_delay(broker: &Broker, library: Library) {
     let consumer = consume(library, &node, "requeue=1500");
     await_ready(&node, 1);
     publish(&node, 1);
-    await_finished(&node, 1);
-    let [first, second] = &consumer.deliveries()[..] else {
-        panic!("delivered more than twice: {:?}", consumer.deliveries());
+    let channel = await_finished(&node, 1);
+    assert_eq!(channel["requeue_count"], 1);
+    assert_eq!(channel["timeout_count"], 0);
+    let deliveries = consumer.stop();
+    let [first, second] = &deliveries[..] else {
+        panic!("not delivered twice: {deliveries:?}");
     };
     assert_eq!((first.attempts, second.attempts), (1, 2));
     let pause = second.at - first.at;
     assert!(pause >= Duration::from_millis(1500), "came again after {pause:?}");
-    let channel = node.channel(TOPIC, CHANNEL);
-    assert_eq!(channel["requeue_count"], 1);
-    assert_eq!(channel["timeout_count"], 0);
-    consumer.stop();
 }
 
 pub(super) fn touch_beyond_the_timeout(broker: &Broker, library: Library) {
@@ -84,11 +81,10 @@ pub(super) fn touch_beyond_the_timeout(broker: &Broker, library: Library) {
     // From now on a message that is not touched times out.
     broker.settle();
     publish(&node, 1);
-    await_finished(&node, 1);
-    let deliveries = consumer.deliveries();
+    let channel = await_finished(&node, 1);
+    assert_eq!(channel["timeout_count"], 0);
+    let deliveries = consumer.stop();
     assert_eq!(deliveries.len(), 1, "{deliveries:?}");
-    assert_eq!(node.channel(TOPIC, CHANNEL)["timeout_count"], 0);
-    consumer.stop();
 }
 
 pub(super) fn back_off_and_recover(broker: &Broker, library: Library) {
@@ -100,13 +96,12 @@ pub(super) fn back_off_and_recover(broker: &Broker, library: Library) {
         channel["requeue_count"].as_u64() > Some(0) && channel["clients"][0]["ready_count"] == 0
     });
     await_finished(&node, 20);
-    let deliveries = consumer.deliveries();
-    assert_eq!(deliveries.len(), 23, "20 messages, 3 of them twice");
-    assert_eq!(names(&deliveries), expected(20));
     await_channel(&node, "the consumer is back at full speed", |channel| {
         channel["clients"][0]["ready_count"] == 5
     });
-    consumer.stop();
+    let deliveries = consumer.stop();
+    assert_eq!(deliveries.len(), 23, "20 messages, 3 of them twice");
+    assert_eq!(names(&deliveries), expected(20));
 }
 
 pub(super) fn tls(broker: &Broker, library: Library) {
@@ -151,9 +146,8 @@ pub(super) fn sample_rate(broker: &Broker, library: Library) {
     await_channel(&node, "everything is sampled", |channel| {
         channel["message_count"] == 1000 && is_empty(channel)
     });
-    let count = consumer.deliveries().len();
+    let count = consumer.stop().len();
     assert!((400..=600).contains(&count), "{count} of 1000 at 50 %");
-    consumer.stop();
 }
 
 /// Stock keeps what a stop saves and what it had room for on disk; only ours promises what it acknowledged.
@@ -186,7 +180,7 @@ pub(super) fn two_consumers_share(broker: &Broker, library: Library) {
     await_ready(&node, 2);
     publish(&node, 200);
     await_finished(&node, 200);
-    let [first, second] = consumers.each_ref().map(Program::deliveries);
+    let [first, second] = consumers.map(Program::stop);
     assert!(
         !first.is_empty() && !second.is_empty(),
         "one got all: {} and {}",
@@ -195,7 +189,6 @@ pub(super) fn two_consumers_share(broker: &Broker, library: Library) {
     );
     assert_eq!(first.len() + second.len(), 200);
     assert_eq!(&names(&first) | &names(&second), expected(200));
-    consumers.into_iter().for_each(Program::stop);
 }
 
 pub(super) fn max_in_flight(broker: &Broker, library: Library) {
@@ -210,8 +203,7 @@ pub(super) fn max_in_flight(broker: &Broker, library: Library) {
         is_finished(channel, 20)
     });
     assert_eq!(most, 5, "most messages in flight");
-    assert_eq!(consumer.deliveries().len(), 20);
-    consumer.stop();
+    assert_eq!(consumer.stop().len(), 20);
 }
 
 pub(super) fn discovery(broker: &Broker, library: Library) {
@@ -239,8 +231,7 @@ pub(super) fn discovery(broker: &Broker, library: Library) {
         await_ready(node, 1);
         await_finished(node, 1);
     }
-    assert_eq!(consumer.deliveries().len(), 2);
-    consumer.stop();
+    assert_eq!(consumer.stop().len(), 2);
 }
 
 /// The library's publisher and a plain reader.
@@ -273,10 +264,9 @@ fn expect_round_trip(node: &Node, library: Library, options: &str, features: &[&
     let publisher = library.start("publish", arguments.into_iter().chain(options.split(' ')));
     assert_eq!(publisher.finish().len(), 20);
     await_finished(node, 20);
-    let deliveries = consumer.deliveries();
+    let deliveries = consumer.stop();
     assert_eq!(names(&deliveries), expected(20));
     assert!(deliveries.iter().all(|delivery| delivery.length == 200_000));
-    consumer.stop();
 }
 
 fn consume(library: Library, node: &Node, options: &str) -> Program {
@@ -320,10 +310,10 @@ fn await_ready(node: &Node, count: usize) -> Value {
 }
 
 /// Waits until `count` messages, and no others, have been finished.
-fn await_finished(node: &Node, count: u64) {
+fn await_finished(node: &Node, count: u64) -> Value {
     await_channel(node, "everything is finished", |channel| {
         is_finished(channel, count)
-    });
+    })
 }
 
 fn is_finished(channel: &Value, count: u64) -> bool {
