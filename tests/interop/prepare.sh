@@ -46,4 +46,9 @@ if has Java java javac mvn; then
     mvn -B -q -f "$sources/java/pom.xml" -Dout="$out/java" compiler:compile dependency:copy-dependencies
 fi
 
+if has Rust cargo; then
+    cargo build -q --locked --manifest-path "$sources/rust/Cargo.toml" --target-dir "$out/rust/target"
+    cp "$out/rust/target/debug/client" "$out/rust/client"
+fi
+
 echo "export NSQX_INTEROP_DIR=$out"

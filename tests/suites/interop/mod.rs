@@ -33,6 +33,7 @@ mod java;
 mod node;
 mod program;
 mod python;
+mod rust;
 mod scenario;
 
 fn play(library: Library, broker: &Broker, scenario: fn(&Broker, Library)) {
