@@ -97,13 +97,13 @@ impl NodeSetup {
         self.data.path()
     }
 
-    /// Starts the node and waits until it accepts connections.
+    /// Starts the node and waits until it answers.
     ///
     /// # Panics
     /// When it ends instead, or is not ready within 10 s.
     pub fn start(self) -> Node {
         let process = Process::spawn(&mut self.command());
-        let mut node = Node { setup: self, process };
+        let mut node = Node { process, setup: self };
         node.await_ready();
         node
     }
@@ -154,8 +154,9 @@ struct Sockets {
 #[derive(Debug)]
 #[must_use]
 pub struct Node {
-    setup: NodeSetup,
+    // Dropped first: the data folder is removed when nothing writes to it any more.
     process: Process,
+    setup: NodeSetup,
 }
 
 impl Node {
@@ -266,5 +267,7 @@ impl Node {
             }
             self.setup.accepts_connections().then_some(())
         });
+        // Whatever the answer is: what happens at the start, the first writing of metadata too, is done.
+        self.http().get("/ping");
     }
 }

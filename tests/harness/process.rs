@@ -100,11 +100,10 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
         if thread::panicking() {
-            eprintln!(
-                "--- standard error of process {} ---\n{}",
-                self.id(),
-                self.stderr()
-            );
+            let log = self.stderr();
+            let lines: Vec<&str> = log.lines().collect();
+            let last = &lines[lines.len().saturating_sub(LINES_SHOWN)..];
+            eprintln!("--- last lines of process {} ---\n{}", self.id(), last.join("\n"));
         }
     }
 }
@@ -142,3 +141,6 @@ impl Output {
         self.so_far()
     }
 }
+
+/// How much of a log is shown when a test has failed.
+const LINES_SHOWN: usize = 60;

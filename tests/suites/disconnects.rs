@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use e2e::eventually::stays;
-use e2e::{Broker, statements};
+use e2e::{Broker, eventually, statements};
 
 statements! {
     both {
@@ -38,7 +38,7 @@ fn c_75_an_ephemeral_topic_goes_with_its_last_client(broker: &Broker) {
     let client = node.consumer("t#ephemeral", "c#ephemeral");
     // A durable topic made afterwards shows that the metadata was written with the ephemeral one in place.
     node.client().publish("durable", "body");
-    e2e::eventually("metadata holds the durable topic", Duration::from_secs(5), || {
+    eventually("metadata holds the durable topic", Duration::from_secs(5), || {
         node.metadata().contains("durable").then_some(())
     });
     assert!(!node.metadata().contains("ephemeral"), "{}", node.metadata());

@@ -53,13 +53,18 @@ fn f_02_exit_codes_tell_help_usage_and_failure(broker: &Broker) {
         assert!(exit.stderr.starts_with("Usage of nsqd:\n"), "{}", exit.stderr);
         assert!(exit.stderr.contains("  -mem-queue-size int\n"), "{}", exit.stderr);
     }
-    let exit = broker.run(&["-no-such-flag"]);
+    let exit = broker
+        .node()
+        .arguments(["-no-such-flag".to_owned()])
+        .expect_exit();
     assert_eq!(exit.code, Some(2));
     assert!(
         exit.stderr
             .starts_with("flag provided but not defined: -no-such-flag\nUsage of nsqd:\n")
     );
-    let exit = broker.run(&["--data-path=/no/such/folder"]);
+    let setup = broker.node();
+    let absent = setup.data_path().join("absent");
+    let exit = setup.flag("data-path", absent.display()).expect_exit();
     assert_eq!(exit.code, Some(1));
     assert!(
         exit.stderr.contains("failed to lock data-path"),
@@ -69,7 +74,7 @@ fn f_02_exit_codes_tell_help_usage_and_failure(broker: &Broker) {
 }
 
 fn f_03_durations_need_a_unit(broker: &Broker) {
-    let exit = broker.run(&["-msg-timeout=60"]);
+    let exit = broker.node().flag("msg-timeout", 60).expect_exit();
     assert_eq!(exit.code, Some(2));
     assert!(
         exit.stderr

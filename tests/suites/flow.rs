@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use e2e::wire::Event;
 use e2e::{Broker, Node, statements};
 
 statements! {
@@ -213,9 +214,9 @@ fn c_65_touch_extends_up_to_the_maximum(broker: &Broker) {
     let delivered = Instant::now();
     let second = loop {
         match consumer.event(Duration::from_millis(400)) {
-            e2e::wire::Event::Frame(frame) => break frame.message(),
-            e2e::wire::Event::Silence => consumer.touch(&first.id),
-            e2e::wire::Event::Closed => panic!("closed while touching"),
+            Event::Frame(frame) => break frame.message(),
+            Event::Silence => consumer.touch(&first.id),
+            Event::Closed => panic!("closed while touching"),
         }
         assert!(
             delivered.elapsed() < Duration::from_secs(8),

@@ -1,5 +1,7 @@
 //! H-22 to H-32: creating, deleting, emptying and pausing topics and channels (nsq-http-and-tools 1.8, 1.9).
 
+use std::time::Duration;
+
 use e2e::{Broker, statements};
 
 statements! {
@@ -204,5 +206,5 @@ fn deleting_the_last_channel_of_an_ephemeral_topic_deletes_it(broker: &Broker) {
     node.http()
         .post("/channel/delete?topic=t%23ephemeral&channel=c", "")
         .expect_done();
-    node.await_no_topic("t#ephemeral", std::time::Duration::from_secs(5));
+    node.await_no_topic("t#ephemeral", Duration::from_secs(5));
 }

@@ -15,6 +15,7 @@ statements! {
         c_119_a_new_topic_gets_the_known_channels_first,
         c_119_channels_known_to_nsqlookupd_get_the_first_message,
         c_120_an_unreachable_lookup_does_not_stop_a_publish,
+        h_59_a_topic_made_by_http_gets_the_known_channels,
         deleted_topics_and_channels_are_unregistered,
     }
 }
@@ -117,12 +118,10 @@ fn c_119_channels_known_to_nsqlookupd_get_the_first_message(broker: &Broker) {
         .node()
         .flag("lookupd-tcp-address", lookupd.tcp_address())
         .start();
-    eventually("nsqd is known", SOON, || {
-        (lookupd.node_count() == 1).then_some(())
-    });
-    // The answer to IDENTIFY has been read when a later command has come through.
-    node.client().publish("other", "x");
-    lookupd.await_producer("other", SOON);
+    for topic in INTRODUCTION {
+        node.client().publish(topic, "x");
+        lookupd.await_producer(topic, SOON);
+    }
     node.client().publish("t", "first");
     node.await_channel("t", "archive", |channel| channel["depth"] == 1);
 }
@@ -132,6 +131,15 @@ fn c_120_an_unreachable_lookup_does_not_stop_a_publish(broker: &Broker) {
     let node = node_of(broker, &lookupd);
     node.client().publish("t", "first");
     node.await_topic("t", |topic| topic["depth"] == 1);
+}
+
+fn h_59_a_topic_made_by_http_gets_the_known_channels(broker: &Broker) {
+    let lookupd = FakeLookupd::listing(&["archive", "passing#ephemeral"]);
+    let node = node_of(broker, &lookupd);
+    node.http().post("/topic/create?topic=t", "").expect_done();
+    let topic = node.topic("t");
+    assert_eq!(topic["channels"].as_array().map(Vec::len), Some(1), "{topic}");
+    assert_eq!(topic["channels"][0]["channel_name"], "archive");
 }
 
 fn deleted_topics_and_channels_are_unregistered(broker: &Broker) {
@@ -147,15 +155,19 @@ fn deleted_topics_and_channels_are_unregistered(broker: &Broker) {
     lookupd.await_line("UNREGISTER t", SOON);
 }
 
-/// A node that has been introduced to `lookupd`: its first topic is registered.
+/// A node that asks `lookupd` about new topics. A topic made while the node still connects may be registered
+/// before that; one made after it has been registered is not, so the second shows that the node is ready.
 fn node_of(broker: &Broker, lookupd: &FakeLookupd) -> Node {
     let node = broker
         .node()
         .flag("lookupd-tcp-address", lookupd.tcp_address())
         .start();
-    node.client().publish("introduction", "x");
-    lookupd.await_line("REGISTER introduction", SOON);
+    for topic in INTRODUCTION {
+        node.client().publish(topic, "x");
+        lookupd.await_line(&format!("REGISTER {topic}"), SOON);
+    }
     node
 }
 
+const INTRODUCTION: [&str; 2] = ["introduction-1", "introduction-2"];
 const SOON: Duration = Duration::from_secs(5);

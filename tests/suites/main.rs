@@ -1,9 +1,9 @@
 //! Duty: the black-box suites. Each statement of the conformance pages is a test named by its number, and
 //! each test runs against stock nsqd (`stock::`) and against our broker (`ours::`).
 //!
-//! `NSQX_NSQD` names our broker (default: the `nsqd` beside this test binary's folder), `NSQX_STOCK_NSQD` and
-//! `NSQX_STOCK_NSQLOOKUPD` name the stock programs, see `tests/stock/build.sh`. Without the latter the tests
-//! that need them print `skipped:` and pass.
+//! `NSQX_NSQD` names our broker (default: the `nsqd` of the profile that this test was built in; testing this
+//! package alone does not build it). `NSQX_STOCK_NSQD` and `NSQX_STOCK_NSQLOOKUPD` name the stock programs,
+//! see `tests/stock/build.sh`; without them the tests that need them print `skipped:` and pass.
 
 mod auth;
 mod compression;

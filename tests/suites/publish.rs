@@ -1,5 +1,6 @@
 //! C-43 to C-51: PUB, MPUB, DPUB (nsq-tcp 2.3 to 2.5, 4.8).
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use e2e::wire::command;
@@ -134,7 +135,7 @@ fn c_51_a_delay_begins_when_the_channel_appears(broker: &Broker) {
     node.client().publish_deferred("t", 1000, "late");
     node.await_topic("t", |topic| topic["depth"] == 1);
     // Longer than the delay: a broker that counts from the publish would deliver at once.
-    std::thread::sleep(Duration::from_secs(2));
+    thread::sleep(Duration::from_secs(2));
     let appeared = Instant::now();
     let mut consumer = node.consumer("t", "c");
     consumer.ready(1);

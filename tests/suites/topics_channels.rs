@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use e2e::wire::Event;
+use e2e::wire::{Event, command};
 use e2e::{Broker, Node, statements};
 
 statements! {
@@ -141,7 +141,7 @@ fn sampled(broker: &Broker, rate: u32) -> usize {
     let node: Node = broker.start();
     let mut consumer = node.consumer_with(&format!(r#"{{"sample_rate":{rate}}}"#), "t", "c");
     let bodies = vec![&b"body"[..]; SAMPLED_FROM];
-    consumer.send(&e2e::wire::command::publish_many("t", &bodies));
+    consumer.send(&command::publish_many("t", &bodies));
     consumer.expect_ok();
     consumer.ready(100);
     let mut kept = 0;

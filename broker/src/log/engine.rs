@@ -18,10 +18,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use parking_lot::Mutex;
 
-use super::record::{NewRecord, Records};
+pub use super::segmented::Retention;
+use super::record::{self, NewRecord, Record, Records};
 use super::sequence::{Sequence, SequenceRange};
 
 /// When an append is answered.
@@ -46,6 +47,9 @@ pub enum LogError {
     /// Records could not be read.
     #[error("read failed: {0}")]
     Read(Arc<str>),
+    /// The disk failed in something that is neither an append nor a read.
+    #[error("disk failed: {0}")]
+    Disk(Arc<str>),
     /// The log is closed or deleted.
     #[error("exiting")]
     Closed,
@@ -66,6 +70,42 @@ impl Chunk {
     /// First sequence after the chunk.
     pub fn end(&self) -> Sequence {
         self.first + u64::from(self.count)
+    }
+
+    /// The records from `sequence` on; the whole chunk when it starts there or later. `sequence` lies below the
+    /// chunk's end.
+    #[must_use]
+    pub fn starting_at(mut self, sequence: Sequence) -> Self {
+        let skipped = sequence.since(self.first);
+        if skipped > 0 {
+            self.bytes.advance(record::span(&self.bytes, skipped));
+            self.first = sequence;
+            self.count -= skipped as u32;
+        }
+        self
+    }
+
+    /// The records below `sequence`; the whole chunk when it ends there or earlier. `sequence` lies above the
+    /// chunk's first.
+    #[must_use]
+    pub fn ending_at(mut self, sequence: Sequence) -> Self {
+        if sequence < self.end() {
+            self.count = sequence.since(self.first) as u32;
+            self.bytes
+                .truncate(record::span(&self.bytes, u64::from(self.count)));
+        }
+        self
+    }
+
+    /// The first records, about `max_bytes` of them but at least one.
+    #[must_use]
+    pub fn within(self, max_bytes: usize) -> Self {
+        if self.bytes.len() <= max_bytes {
+            return self;
+        }
+        let (count, _) = record::fitting(&self.bytes, max_bytes);
+        let end = self.first + count.max(1);
+        self.ending_at(end)
     }
 
     /// Walks the records from the first one.
@@ -92,6 +132,17 @@ pub struct DelayedRecord {
     pub published: i64,
     /// The delay in milliseconds, above 0.
     pub delay_ms: u64,
+}
+
+impl DelayedRecord {
+    /// What is to be known of `record`, which has a delay.
+    pub fn of(record: &Record<'_>) -> Self {
+        Self {
+            sequence: record.sequence,
+            published: record.timestamp,
+            delay_ms: record.delay_ms,
+        }
+    }
 }
 
 /// One topic's log. All methods are safe to call from any thread. `append`, `flush` and `read_cached` are quick
@@ -134,6 +185,9 @@ pub trait TopicLog: Send + Sync {
 
     /// Changes the durability of appends from now on.
     fn set_durability(&self, durability: Durability);
+
+    /// Changes how long finished records are kept.
+    fn set_retention(&self, retention: Retention);
 
     /// Bytes on disk and bytes in memory.
     fn footprint(&self) -> Footprint;

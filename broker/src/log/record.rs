@@ -219,6 +219,37 @@ impl<'a> Record<'a> {
     }
 }
 
+/// What delivery must know of a record, read without decoding it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outline {
+    /// Whole length in bytes.
+    pub length: usize,
+    /// True when the record has neither a delay nor an id or attempts of its own.
+    pub plain: bool,
+}
+
+impl Outline {
+    /// Reads the outline of the record at the start of `bytes`.
+    ///
+    /// # Errors
+    /// When the bytes end before the record does, or its length field is impossible.
+    pub fn read(bytes: &[u8]) -> Result<Self, RecordError> {
+        let fixed: &[u8; FIXED] = bytes.first_chunk().ok_or(RecordError::Short)?;
+        let after = u32::from_le_bytes([fixed[0], fixed[1], fixed[2], fixed[3]]);
+        let length = after as usize + 4;
+        if length < FIXED {
+            return Err(RecordError::Length(after));
+        }
+        if length > bytes.len() {
+            return Err(RecordError::Short);
+        }
+        Ok(Self {
+            length,
+            plain: fixed[24] & (DELAY | OWN_ID | ATTEMPTS) == 0,
+        })
+    }
+}
+
 /// Walks verified records that lie one after another.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
@@ -240,6 +271,32 @@ impl<'a> Iterator for Records<'a> {
         self.rest = &self.rest[whole..];
         Some(record)
     }
+}
+
+/// Bytes that the first `count` records in `bytes` take; `bytes` hold whole records only.
+pub fn span(bytes: &[u8], count: u64) -> usize {
+    let mut at = 0;
+    for _ in 0..count {
+        match Record::whole_len(&bytes[at..]) {
+            Ok(whole) => at += whole,
+            Err(_) => break,
+        }
+    }
+    at.min(bytes.len())
+}
+
+/// How many of the records in `bytes` fit into `room` bytes from the first one on, and their length. `bytes` hold
+/// whole records only.
+pub fn fitting(bytes: &[u8], room: usize) -> (u64, usize) {
+    let mut count = 0;
+    let mut at = 0;
+    while let Ok(whole) = Record::whole_len(&bytes[at..])
+        && at + whole <= room
+    {
+        at += whole;
+        count += 1;
+    }
+    (count, at)
 }
 
 fn number(bytes: &[u8]) -> u64 {

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::ops::{Add, Sub};
 
+use serde::{Deserialize, Serialize};
+
 /// Place of a record in its topic's log: dense from the log's start but for void ranges, below 2^50,
 /// strictly growing, never used twice (architecture, section 4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Sequence(u64);
 
 impl Sequence {
@@ -55,7 +57,7 @@ impl fmt::Display for Sequence {
 }
 
 /// Sequences from `start` up to but without `end`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SequenceRange {
     /// First sequence of the range.
     pub start: Sequence,

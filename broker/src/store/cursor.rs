@@ -1,9 +1,11 @@
 //! Duty: what of a channel is stored, as deltas, and the contract of whoever keeps it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::log::sequence::Sequence;
 
 /// The number that stands for a topic in the store and in folder names; never used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TopicNumber(pub u64);
 
 /// The number that stands for a channel in the store; unique in the store, never used twice.
@@ -68,4 +70,67 @@ pub struct StoredCursor {
     pub blocks: Vec<FinishedBlock>,
     /// Unsettled messages by sequence.
     pub unsettled: Vec<Unsettled>,
+}
+
+impl StoredCursor {
+    /// First sequence above everything the cursor speaks of. A log that was recovered goes on at or above it, so
+    /// that a sequence which a crash took from the log is never given to another message.
+    pub fn end(&self) -> Sequence {
+        let finished = self.blocks.iter().map(FinishedBlock::end).max();
+        let unsettled = self.unsettled.iter().map(|message| message.sequence.next()).max();
+        self.floor
+            .max(finished.unwrap_or_default())
+            .max(unsettled.unwrap_or_default())
+    }
+}
+
+impl FinishedBlock {
+    /// First sequence above the highest finished one; 0 for a block without bits.
+    fn end(&self) -> Sequence {
+        let start = self.number.saturating_mul(BLOCK);
+        match &self.bits {
+            FinishedBits::Full => Sequence::new(start.saturating_add(BLOCK)),
+            FinishedBits::Some(words) => words
+                .iter()
+                .enumerate()
+                .rev()
+                .find(|(_, word)| **word != 0)
+                .map_or(Sequence::default(), |(at, word)| {
+                    Sequence::new(start.saturating_add(at as u64 * 64 + u64::from(word.ilog2()) + 1))
+                }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_lies_above_floor_bits_and_unsettled_messages() {
+        let mut cursor = StoredCursor {
+            floor: Sequence::new(7),
+            ..StoredCursor::default()
+        };
+        assert_eq!(cursor.end(), Sequence::new(7));
+        let mut words = vec![0; 1024].into_boxed_slice();
+        words[2] = 0b101;
+        cursor.blocks.push(FinishedBlock {
+            number: 1,
+            bits: FinishedBits::Some(words),
+        });
+        assert_eq!(cursor.end(), Sequence::new(BLOCK + 2 * 64 + 3));
+        cursor.unsettled.push(Unsettled {
+            sequence: Sequence::new(2 * BLOCK),
+            attempts: 1,
+            due: 0,
+            delay_ms: 0,
+        });
+        assert_eq!(cursor.end(), Sequence::new(2 * BLOCK + 1));
+        cursor.blocks.push(FinishedBlock {
+            number: 3,
+            bits: FinishedBits::Full,
+        });
+        assert_eq!(cursor.end(), Sequence::new(4 * BLOCK));
+    }
 }

@@ -1,0 +1,267 @@
+//! Duty: opens what is on disk and binds the ports, so that a fault is told before anything is served. Must not know
+//! how the rooms work.
+
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
+
+use nsqx_proto::limits::{Limits, ServerLimits};
+use tokio::runtime::Handle;
+
+use super::metadata_file::{self, MetadataFile};
+use super::{Node, NodeError, Ports, restore};
+use crate::admit::auth_query::AuthQuery;
+use crate::channel::ChannelRules;
+use crate::channel::saver::Saver;
+use crate::channel::shared::Rooms;
+use crate::channel::timekeeper::Timekeeper;
+use crate::clock::Clock;
+use crate::config::{Address, Changeable, ClientCertificate, Config, TlsRequired, TlsVersion};
+use crate::desk::settings::TopicSettings;
+use crate::http_client::{HttpClient, HttpClientSettings};
+use crate::import::directory_lock::DirectoryLock;
+use crate::import::nsqd_dat;
+use crate::ingress::client::Clients;
+use crate::ingress::doors::Doors;
+use crate::ingress::listener::StdListener;
+use crate::log::engines::Engines;
+use crate::log::segmented::{EngineOptions, SegmentedEngine};
+use crate::logging::LogControl;
+use crate::store::Store;
+use crate::store::handle::StoreThread;
+use crate::tls::MinVersion;
+use crate::tls::client_certificate::ClientPolicy;
+use crate::tls::server::{ServerTls, ServerTlsSettings};
+use crate::topic::directory::Directory;
+use crate::topic::founding::Founding;
+use crate::topic::health::Health;
+
+/// A broker that has everything open and serves nothing yet.
+pub(super) struct Started {
+    pub(super) node: Arc<Node>,
+    pub(super) listeners: Listeners,
+    pub(super) store_thread: StoreThread,
+    pub(super) client: HttpClient,
+    /// Held until the process ends.
+    pub(super) lock: DirectoryLock,
+}
+
+/// The bound ports.
+pub(super) struct Listeners {
+    pub(super) tcp: StdListener,
+    pub(super) http: Option<StdListener>,
+    pub(super) https: Option<StdListener>,
+}
+
+/// Opens and binds everything. Blocks.
+///
+/// # Errors
+/// Whatever makes a start impossible; nothing is served then.
+pub(super) fn start(
+    mut config: Config,
+    changeable: Changeable,
+    host: String,
+    clock: Clock,
+    log_control: LogControl,
+    runtime: &Handle,
+) -> Result<Started, NodeError> {
+    let data_path = config.node.data_path.clone();
+    let lock = DirectoryLock::acquire(&data_path)?;
+    let tls = server_tls(&config)?;
+    let client = http_client(&config)?;
+    let auth = AuthQuery::new(&config.admit.auth_urls, client.clone(), clock)?.map(Arc::new);
+
+    let listeners = bind(&config)?;
+    let port = |listener: &StdListener| i32::try_from(listener.port()).unwrap_or_default();
+    let ports = Ports {
+        tcp: port(&listeners.tcp),
+        http: listeners.http.as_ref().map_or(0, port),
+        https: listeners.https.as_ref().map_or(0, |listener| port(listener) as u16),
+    };
+    config.announce(u16::try_from(ports.tcp).ok(), u16::try_from(ports.http).ok());
+
+    let store = Store::open(&folder(&data_path, "store")?)?;
+    let catalogue = store.catalogue();
+    let cursors = restore::cursors(&store, &catalogue)?;
+    let (handle, store_thread) = StoreThread::start(store)?;
+
+    let engines = Arc::new(engines(&config, clock)?);
+    let topic_settings = TopicSettings {
+        durability: config.log.durability,
+        retention_time: config.topic.retention_time,
+        retention_bytes: config.topic.retention_bytes,
+    };
+    let health = Arc::new(Health::default());
+    let timekeeper = Arc::new(Timekeeper::default());
+    let saver = Arc::new(Saver::new(handle.clone(), config.channel.checkpoint_interval));
+    let directory = Directory::new(Founding {
+        store: handle,
+        engines: Arc::clone(&engines),
+        rooms: Rooms {
+            clock,
+            timekeeper: Arc::clone(&timekeeper),
+            saver: Arc::clone(&saver),
+            blocking: runtime.clone(),
+            latency_window: (!config.metrics.latency_percentiles.is_empty()).then_some(config.metrics.latency_window),
+        },
+        health: Arc::clone(&health),
+        rules: ChannelRules {
+            mem_queue_size: config.topic.mem_queue_size,
+            max_msg_timeout: config.channel.max_msg_timeout,
+            max_req_timeout: config.channel.max_req_timeout,
+            drop_oldest_beyond: None,
+            durable: true,
+        },
+        max_consumers: config.channel.max_consumers.unwrap_or(0) as usize,
+        default_extend: config.extension.default_extend,
+        registration: OnceLock::new(),
+        topic_settings,
+        incarnations: AtomicU64::new(0),
+    });
+    restore::topics(&directory, &catalogue, &cursors)?;
+
+    let doors = Arc::new(Doors {
+        limits: limits(&config, auth.is_some()),
+        server_limits: server_limits(&config, tls.is_some(), auth.is_some()),
+        node_id: config.node.id,
+        clock,
+        directory: Arc::clone(&directory),
+        clients: Clients::default(),
+        auth,
+        tls: tls.map(Arc::new),
+    });
+    let node = Arc::new(Node {
+        started: clock.wall() / 1_000_000_000,
+        metadata_file: MetadataFile::new(data_path.clone()),
+        config,
+        changeable: parking_lot::Mutex::new(changeable),
+        clock,
+        ports,
+        host,
+        directory,
+        doors,
+        engines,
+        health,
+        timekeeper,
+        saver,
+        log_control,
+    });
+    runtime.block_on(adopt_metadata_file(&node, &catalogue))?;
+    Ok(Started { node, listeners, store_thread, client, lock })
+}
+
+/// Creates what an nsqd.dat adds that somebody else wrote; then the file is ours again.
+async fn adopt_metadata_file(node: &Node, catalogue: &crate::store::catalogue::Catalogue) -> Result<(), NodeError> {
+    let folder = &node.config.node.data_path;
+    let content = std::fs::read(folder.join(nsqd_dat::FILE_NAME)).unwrap_or_default();
+    let print = metadata_file::fingerprint(&content);
+    let is_ours = [metadata_file::LAST, metadata_file::BEFORE_LAST]
+        .iter()
+        .any(|fact| catalogue.fact(fact) == Some(&print[..]));
+    if !is_ours && let Some((topics, warnings)) = nsqd_dat::read(folder)? {
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+        for topic in topics {
+            node.adopt(&topic).await;
+        }
+    }
+    node.metadata_file.write(&node.directory).await;
+    Ok(())
+}
+
+fn server_tls(config: &Config) -> Result<Option<ServerTls>, NodeError> {
+    let Some(identity) = &config.tls.identity else { return Ok(None) };
+    let settings = ServerTlsSettings {
+        certificate: identity.certificate.clone(),
+        key: identity.key.clone(),
+        root_ca: config.tls.root_ca.clone(),
+        client_policy: match config.tls.client_certificate {
+            ClientCertificate::NotRequested => ClientPolicy::None,
+            ClientCertificate::Any => ClientPolicy::Require,
+            ClientCertificate::Verified => ClientPolicy::RequireVerify,
+        },
+        min_version: min_version(config),
+    };
+    Ok(Some(ServerTls::load(settings)?))
+}
+
+fn min_version(config: &Config) -> MinVersion {
+    if config.tls.min_version == TlsVersion::V13 { MinVersion::Tls13 } else { MinVersion::Tls12 }
+}
+
+fn http_client(config: &Config) -> Result<HttpClient, NodeError> {
+    Ok(HttpClient::new(&HttpClientSettings {
+        connect_timeout: config.admit.connect_timeout,
+        request_timeout: config.admit.request_timeout,
+        root_ca: config.tls.root_ca.clone(),
+        min_version: min_version(config),
+    })?)
+}
+
+fn bind(config: &Config) -> Result<Listeners, NodeError> {
+    let bind = |address: &str| {
+        StdListener::bind(address).map_err(|source| NodeError::Listen { address: address.to_owned(), source })
+    };
+    let any = |address: &Address| match address {
+        Address::Tcp(address) => bind(address),
+        Address::Unix(path) => bind(&path.to_string_lossy()),
+    };
+    Ok(Listeners {
+        tcp: any(&config.ingress.tcp)?,
+        http: config.ingress.http.as_ref().map(any).transpose()?,
+        https: config.ingress.https.as_deref().map(bind).transpose()?,
+    })
+}
+
+fn engines(config: &Config, clock: Clock) -> Result<Engines, NodeError> {
+    let log = &config.log;
+    let options = EngineOptions {
+        max_bytes_per_file: log.max_bytes_per_file,
+        sync_every: log.sync_every.unwrap_or(u64::MAX),
+        sync_timeout: log.sync_timeout,
+        memory_tail: log.memory_tail as usize,
+        ..EngineOptions::new(folder(&config.node.data_path, "topics")?, clock)
+    };
+    Ok(Engines::new(SegmentedEngine::start(options)?))
+}
+
+fn limits(config: &Config, auth_required: bool) -> Limits {
+    Limits {
+        max_msg_size: config.ingress.max_msg_size,
+        max_body_size: config.ingress.max_body_size,
+        max_rdy_count: config.negotiate.max_rdy_count,
+        max_req_timeout_ms: config.channel.max_req_timeout.as_millis() as u64,
+        max_deferred_ms: config.topic.max_deferred_time.as_millis() as u64,
+        tls_required: config.tls.required != TlsRequired::No,
+        auth_required,
+    }
+}
+
+fn server_limits(config: &Config, tls: bool, auth_required: bool) -> ServerLimits {
+    let negotiate = &config.negotiate;
+    ServerLimits {
+        max_rdy_count: negotiate.max_rdy_count,
+        max_heartbeat_interval_ms: negotiate.max_heartbeat_interval.as_millis() as u64,
+        max_output_buffer_size: negotiate.max_output_buffer_size,
+        output_buffer_timeout_ms: negotiate.output_buffer_timeout.as_millis() as u64,
+        min_output_buffer_timeout_ms: negotiate.min_output_buffer_timeout.as_millis() as u64,
+        max_output_buffer_timeout_ms: negotiate.max_output_buffer_timeout.as_millis() as u64,
+        msg_timeout_ms: config.channel.msg_timeout.as_millis() as u64,
+        max_msg_timeout_ms: config.channel.max_msg_timeout.as_millis() as u64,
+        tls,
+        deflate: negotiate.deflate,
+        max_deflate_level: negotiate.max_deflate_level as u8,
+        snappy: negotiate.snappy,
+        auth_required,
+        ..ServerLimits::default()
+    }
+}
+
+fn folder(data_path: &Path, name: &str) -> Result<std::path::PathBuf, NodeError> {
+    let folder = data_path.join(name);
+    match std::fs::create_dir(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error.into()),
+        _ => Ok(folder),
+    }
+}

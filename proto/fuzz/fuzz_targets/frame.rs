@@ -1,0 +1,6 @@
+#![no_main]
+//! Any bytes through `nsqx_proto::fuzzing::frame`.
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| nsqx_proto::fuzzing::frame(data));
