@@ -153,6 +153,8 @@ func config(options options) *nsq.Config {
 	config.Deflate = options["compression"] == "deflate"
 	config.LookupdPollInterval = reconnectPause
 	config.DefaultRequeueDelay = 0
+	config.BackoffMultiplier = firstBackoff / 2
+	config.MaxAttempts = 0
 	if file := options["tls"]; file != "" {
 		config.TlsV1 = true
 		config.TlsConfig = &tls.Config{RootCAs: authority(file)}
@@ -215,4 +217,5 @@ var started = time.Now()
 const (
 	retryPause     = 50 * time.Millisecond
 	reconnectPause = time.Second
+	firstBackoff   = time.Second
 )

@@ -50,6 +50,7 @@ async def consume(options):
         message_handler=handler(options),
         max_in_flight=options.int("max_in_flight", 1),
         lookupd_poll_interval=1,
+        max_tries=0,
         max_backoff_duration=MAX_BACKOFF,
         requeue_delay=0,
         sample_rate=options.int("sample_rate"),
