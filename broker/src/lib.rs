@@ -5,8 +5,6 @@
 //! Side rooms: `desk` is what the HTTP door asks for; `store` keeps the durable settings and cursors; `registration` tells
 //! lookupds what is here; `metrics` tells operators; `tls` and `http_client` serve every door; `import` reads and `export`
 //! writes the files of stock nsqd. No room calls back into an earlier one; only `node` knows all.
-//! `store` keeps the durable settings and cursors; `import` reads and `export` writes the files of stock nsqd. No
-//! room calls back into an earlier one.
 
 pub mod admit;
 pub mod args;

@@ -21,11 +21,6 @@ impl Bitmap {
         self.blocks.entry(number).or_default().insert(bit)
     }
 
-    pub(super) fn contains(&self, sequence: Sequence) -> bool {
-        let (number, bit) = place(sequence);
-        self.blocks.get(&number).is_some_and(|block| block.run(bit) > 0)
-    }
-
     /// How many sequences from `from` on are members without a break, at least; 0 when `from` is none. A longer
     /// run is answered in parts.
     pub(super) fn members_from(&self, from: Sequence) -> u64 {
@@ -66,14 +61,21 @@ impl Bitmap {
             FinishedBits::Full => Box::new([u64::MAX; WORDS]),
             FinishedBits::Some(words) => sized(words),
         };
-        let below_end = end.get().saturating_sub(stored.number.saturating_mul(BLOCK)).min(BLOCK) as usize;
+        let below_end = end
+            .get()
+            .saturating_sub(stored.number.saturating_mul(BLOCK))
+            .min(BLOCK) as usize;
         if below_end < BLOCK as usize {
             words[below_end / 64] &= !(u64::MAX << (below_end % 64));
             words[below_end / 64 + 1..].fill(0);
         }
         let ones = words.iter().map(|word| word.count_ones()).sum();
         if ones > 0 {
-            let mut block = Block { ones, changed: false, bits: Bits::Some(words) };
+            let mut block = Block {
+                ones,
+                changed: false,
+                bits: Bits::Some(words),
+            };
             block.collapse();
             self.blocks.insert(stored.number, block);
         }
@@ -85,7 +87,10 @@ impl Bitmap {
             .iter_mut()
             .filter_map(|(number, block)| {
                 let changed = std::mem::take(&mut block.changed);
-                changed.then(|| FinishedBlock { number: *number, bits: block.stored() })
+                changed.then(|| FinishedBlock {
+                    number: *number,
+                    bits: block.stored(),
+                })
             })
             .collect()
     }
@@ -125,7 +130,11 @@ enum Bits {
 
 impl Default for Block {
     fn default() -> Self {
-        Self { ones: 0, changed: false, bits: Bits::Some(Box::new([0; WORDS])) }
+        Self {
+            ones: 0,
+            changed: false,
+            bits: Bits::Some(Box::new([0; WORDS])),
+        }
     }
 }
 

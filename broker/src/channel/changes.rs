@@ -41,7 +41,13 @@ pub(super) struct Changes {
 
 impl Changes {
     pub(super) fn new(kept: bool, floor: Sequence) -> Self {
-        Self { kept, unsettled: BTreeMap::new(), finishes: 0, reset: false, floor }
+        Self {
+            kept,
+            unsettled: BTreeMap::new(),
+            finishes: 0,
+            reset: false,
+            floor,
+        }
     }
 
     pub(super) const fn kept(&self) -> bool {
@@ -78,11 +84,6 @@ impl Changes {
     pub(super) fn reset(&mut self) {
         self.unsettled.clear();
         self.reset = self.kept;
-    }
-
-    /// True when nothing but perhaps floor and blocks has changed.
-    pub(super) fn is_empty(&self) -> bool {
-        self.unsettled.is_empty() && !self.reset
     }
 
     pub(super) fn take(&mut self) -> BTreeMap<Sequence, Change> {

@@ -35,6 +35,8 @@ impl Channel {
         channel.changes = Changes::new(rules.durable, stored.floor);
         let mut unsettled: Vec<&Unsettled> = stored.unsettled.iter().collect();
         unsettled.sort_unstable_by_key(|unsettled| unsettled.sequence);
+        // None of them is fresh any more when the first one gets its turn.
+        unsettled.retain(|unsettled| channel.reclaim(unsettled.sequence));
         for unsettled in unsettled {
             channel.restore_unsettled(unsettled, now, wall);
         }
@@ -76,7 +78,10 @@ impl Channel {
     /// is not to be used afterwards.
     pub fn final_checkpoint(&mut self, wall: i64, now: Moment) -> Option<CursorDelta> {
         for flight in self.in_flight.iter() {
-            let waiting = Waiting { attempts: flight.attempts, due: None };
+            let waiting = Waiting {
+                attempts: flight.attempts,
+                due: None,
+            };
             self.changes.waits(flight.sequence, flight.stored, waiting);
         }
         self.checkpoint(wall, now)
@@ -86,10 +91,22 @@ impl Channel {
     pub fn full_checkpoint(&mut self, wall: i64, now: Moment) -> Option<CursorDelta> {
         self.changes.reset();
         self.finished.mark_all_changed();
-        let returned = self.returned.iter().map(|returned| (returned.sequence, returned.attempts, None, returned.stored));
-        let deferred =
-            self.due.iter().map(|deferred| (deferred.sequence, deferred.attempts, Some(deferred.due), deferred.stored));
-        let in_flight = self.in_flight.iter().map(|flight| (flight.sequence, flight.attempts, None, flight.stored));
+        let returned = self
+            .returned
+            .iter()
+            .map(|returned| (returned.sequence, returned.attempts, None, returned.stored));
+        let deferred = self.due.iter().map(|deferred| {
+            (
+                deferred.sequence,
+                deferred.attempts,
+                Some(deferred.due),
+                deferred.stored,
+            )
+        });
+        let in_flight = self
+            .in_flight
+            .iter()
+            .map(|flight| (flight.sequence, flight.attempts, None, flight.stored));
         for (sequence, attempts, due, stored) in returned.chain(deferred).chain(in_flight) {
             if stored {
                 self.changes.waits(sequence, true, Waiting { attempts, due });
@@ -103,18 +120,31 @@ impl Channel {
         self.changes.finishes
     }
 
-    fn restore_unsettled(&mut self, unsettled: &Unsettled, now: Moment, wall: i64) {
-        let Unsettled { sequence, attempts, .. } = *unsettled;
-        if sequence >= self.cursor.end() || sequence < self.floor() || !self.cursor.set_aside(sequence) {
-            // Finished since, or not in the log: the store need not keep it.
+    /// Sets a message that was stored as unsettled aside; false when it was finished since or is not in the log,
+    /// so that the store need not keep it.
+    fn reclaim(&mut self, sequence: Sequence) -> bool {
+        let waits =
+            sequence < self.cursor.end() && sequence >= self.floor() && self.cursor.set_aside(sequence);
+        if !waits {
             self.changes.is_gone(sequence);
-            return;
         }
+        waits
+    }
+
+    fn restore_unsettled(&mut self, unsettled: &Unsettled, now: Moment, wall: i64) {
+        let Unsettled {
+            sequence, attempts, ..
+        } = *unsettled;
         let left = time_left(unsettled, wall);
         if left.is_zero() {
             self.wait_for_turn(sequence, attempts, true);
         } else {
-            self.due.insert(Deferred { sequence, due: now + left, attempts, stored: true });
+            self.due.insert(Deferred {
+                sequence,
+                due: now + left,
+                attempts,
+                stored: true,
+            });
         }
     }
 }
@@ -127,7 +157,12 @@ fn time_left(unsettled: &Unsettled, wall: i64) -> Duration {
 fn unsettled(sequence: Sequence, waiting: Waiting, wall: i64, now: Moment) -> Unsettled {
     let left = waiting.due.map_or(Duration::ZERO, |due| due.since(now));
     if left.is_zero() {
-        return Unsettled { sequence, attempts: waiting.attempts, due: 0, delay_ms: 0 };
+        return Unsettled {
+            sequence,
+            attempts: waiting.attempts,
+            due: 0,
+            delay_ms: 0,
+        };
     }
     let nanos = i64::try_from(left.as_nanos()).unwrap_or(i64::MAX);
     Unsettled {

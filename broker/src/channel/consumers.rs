@@ -83,7 +83,7 @@ impl Consumer {
         let mut mixed = self.random;
         mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let percent = (mixed >> 32) * 100 >> 32;
+        let percent = ((mixed >> 32) * 100) >> 32;
         percent <= u64::from(self.rules.sample_rate)
     }
 
@@ -109,15 +109,12 @@ impl Consumers {
             offered: 0,
             random: rules.seed,
         };
-        let row = match self.free.pop() {
-            Some(row) => {
-                self.rows[row as usize] = consumer;
-                row
-            }
-            None => {
-                self.rows.push(consumer);
-                self.rows.len() as u32 - 1
-            }
+        let row = if let Some(row) = self.free.pop() {
+            self.rows[row as usize] = consumer;
+            row
+        } else {
+            self.rows.push(consumer);
+            self.rows.len() as u32 - 1
         };
         self.by_id.insert(id, row);
     }

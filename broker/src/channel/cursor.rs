@@ -13,7 +13,7 @@ use crate::log::sequence::{Sequence, SequenceRange};
 /// The cursor of a channel.
 #[derive(Debug)]
 pub(super) struct Cursor {
-    /// Every record below was met.
+    /// Every record below was met; this one was not set aside.
     next: Sequence,
     /// Every record below was handed over.
     end: Sequence,
@@ -130,8 +130,10 @@ impl Cursor {
         let was_fresh = if sequence < self.next {
             self.unannounced.remove(&sequence)
         } else {
+            let inserted = self.aside.insert(sequence);
             self.aside_end = self.aside_end.max(sequence.next());
-            self.aside.insert(sequence)
+            self.move_to(self.next);
+            inserted
         };
         if was_fresh {
             self.fresh = self.fresh.saturating_sub(1);
@@ -141,26 +143,26 @@ impl Cursor {
 
     /// True when the cursor will step over `sequence`, or has.
     pub(super) fn is_aside(&self, sequence: Sequence) -> bool {
-        sequence < self.next || self.aside.contains(sequence)
+        sequence < self.next || self.aside.members_from(sequence) > 0
     }
 
     /// Sets aside what is finished already, without counting: `fresh` never held it.
     pub(super) fn set_finished_aside(&mut self, finished: &Bitmap) {
         self.aside = finished.clone();
         self.aside_end = self.end;
+        self.move_to(self.next);
     }
 
     /// Nothing below `floor` is fresh.
     pub(super) fn pass(&mut self, floor: Sequence) {
-        self.next = self.next.max(floor.min(self.end));
+        if floor > self.next {
+            self.move_to(floor.min(self.end));
+        }
     }
 
     /// The next fresh record.
     pub(super) fn meet<S: RecordSource + ?Sized>(&mut self, source: &S) -> Met {
         loop {
-            if self.next < self.aside_end {
-                self.step_aside();
-            }
             if self.next >= self.end {
                 self.forget_lost();
                 return Met::Nothing;
@@ -178,7 +180,10 @@ impl Cursor {
                     }
                 }
                 _ => {
-                    self.wanted = Some(Wanted { from: self.next, end: self.end });
+                    self.wanted = Some(Wanted {
+                        from: self.next,
+                        end: self.end,
+                    });
                     return Met::Nothing;
                 }
             }
@@ -187,16 +192,16 @@ impl Cursor {
 
     /// Passes the record that was met: it is fresh no longer.
     pub(super) fn accept(&mut self, found: Found) {
-        self.next = self.next.next();
-        self.fresh = self.fresh.saturating_sub(1);
         self.reader.step(found);
+        self.fresh = self.fresh.saturating_sub(1);
+        self.move_to(self.next.next());
     }
 
     /// Passes a delayed record that was met before its announcement; it stays fresh until then.
     pub(super) fn await_announcement(&mut self, found: Found) {
-        self.unannounced.insert(self.next);
-        self.next = self.next.next();
         self.reader.step(found);
+        self.unannounced.insert(self.next);
+        self.move_to(self.next.next());
     }
 
     /// The place that must be read from disk before the cursor can go on.
@@ -216,14 +221,13 @@ impl Cursor {
 
     /// Gives up the oldest fresh record.
     pub(super) fn drop_oldest(&mut self) -> Option<Dropped> {
-        self.step_aside();
         if self.unmet() == 0 || self.next >= self.end {
             return None;
         }
         if self.next >= self.dense_from {
             let oldest = self.next;
-            self.next = oldest.next();
             self.fresh -= 1;
+            self.move_to(oldest.next());
             return Some(Dropped::One(oldest));
         }
         // Which of these sequences have a record is not known: all of them go.
@@ -232,7 +236,7 @@ impl Cursor {
         let kept = newer.len() - self.aside.count(newer) + self.unannounced.len() as u64;
         let dropped = self.fresh.saturating_sub(kept);
         self.fresh -= dropped;
-        self.next = range.end;
+        self.move_to(range.end);
         Some(Dropped::Many(range, dropped))
     }
 
@@ -246,13 +250,18 @@ impl Cursor {
         self.aside.memory_bytes() + self.unannounced.len() * size_of::<Sequence>()
     }
 
-    fn step_aside(&mut self) {
+    /// Goes to `to`, and on over what was set aside.
+    fn move_to(&mut self, to: Sequence) {
+        self.next = to;
+        if to >= self.aside_end {
+            return;
+        }
         loop {
             let run = self.aside.members_from(self.next);
             if run == 0 {
                 break;
             }
-            self.next = (self.next + run).min(self.end);
+            self.next = self.next + run;
         }
         self.aside.drop_below(self.next);
     }
@@ -273,8 +282,11 @@ impl Cursor {
 
     fn skip_to(&mut self, to: Sequence) -> Option<SequenceRange> {
         let gap = SequenceRange::new(self.next, to.min(self.end));
-        self.next = self.next.max(gap.end);
-        (!gap.is_empty()).then_some(gap)
+        if gap.is_empty() {
+            return None;
+        }
+        self.move_to(gap.end);
+        Some(gap)
     }
 
     /// At the end every record was met: what is still counted was not in the log.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::clock::Moment;
 
 /// Length of one tick: how late a deadline may fire at most, apart from the caller's own lateness.
-pub const TICK: Duration = Duration::from_millis(10);
+pub(super) const TICK: Duration = Duration::from_millis(10);
 
 /// The first tick that is not before `moment`: rounding up is what keeps deadlines from firing early.
 pub(super) const fn tick_after(moment: Moment) -> u64 {
@@ -35,7 +35,10 @@ pub(super) struct List {
 }
 
 impl List {
-    pub(super) const EMPTY: Self = Self { head: NONE, tail: NONE };
+    pub(super) const EMPTY: Self = Self {
+        head: NONE,
+        tail: NONE,
+    };
 
     pub(super) const fn is_empty(self) -> bool {
         self.head == NONE
@@ -59,7 +62,10 @@ pub(super) struct Wheel {
 impl Wheel {
     /// An empty wheel whose time is the tick `elapsed`.
     pub(super) fn starting_at(elapsed: u64) -> Self {
-        Self { elapsed, ..Self::default() }
+        Self {
+            elapsed,
+            ..Self::default()
+        }
     }
 
     /// The wheel's time.
@@ -156,7 +162,13 @@ mod tests {
             let slot = wheel.slot(tick);
             let list = wheel.get(slot);
             if list.is_empty() {
-                wheel.set(slot, List { head: made, tail: made });
+                wheel.set(
+                    slot,
+                    List {
+                        head: made,
+                        tail: made,
+                    },
+                );
                 lists.insert(made, vec![tick]);
                 made += 1;
             } else {

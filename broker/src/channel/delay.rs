@@ -28,6 +28,10 @@ pub(super) struct Deferred {
 #[derive(Debug, Default)]
 pub(super) struct DueIndex {
     wheel: Wheel,
+    #[expect(
+        clippy::vec_box,
+        reason = "a page is never moved, and growing never doubles the pages"
+    )]
     pages: Vec<Box<Page>>,
     /// First unused page.
     free: u32,
@@ -38,7 +42,10 @@ pub(super) struct DueIndex {
 
 impl DueIndex {
     pub(super) fn new() -> Self {
-        Self { free: NONE, ..Self::default() }
+        Self {
+            free: NONE,
+            ..Self::default()
+        }
     }
 
     /// Number of messages that wait.
@@ -168,7 +175,8 @@ impl Packed {
     fn new(deferred: Deferred) -> Self {
         let stored = if deferred.stored { STORED } else { 0 };
         Self {
-            due_and_attempts: deferred.due.as_nanos().div_ceil(MILLISECOND) << 16 | u64::from(deferred.attempts),
+            due_and_attempts: deferred.due.as_nanos().div_ceil(MILLISECOND) << 16
+                | u64::from(deferred.attempts),
             sequence_and_flag: deferred.sequence.get() | stored,
         }
     }
@@ -201,7 +209,11 @@ struct Page {
 
 impl Default for Page {
     fn default() -> Self {
-        Self { entries: [Packed::default(); PAGE], len: 0, next: NONE }
+        Self {
+            entries: [Packed::default(); PAGE],
+            len: 0,
+            next: NONE,
+        }
     }
 }
 

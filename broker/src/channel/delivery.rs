@@ -69,11 +69,18 @@ impl Deliveries {
 
     /// Adds the record at `offset` of `bytes`.
     pub(super) fn push(&mut self, bytes: &Bytes, offset: u32, attempts: u16) {
-        let same = self.chunks.last().is_some_and(|last| last.as_ptr() == bytes.as_ptr() && last.len() == bytes.len());
+        let same = self
+            .chunks
+            .last()
+            .is_some_and(|last| last.as_ptr() == bytes.as_ptr() && last.len() == bytes.len());
         if !same {
             self.chunks.push(bytes.clone());
         }
         let chunk = self.chunks.len() as u32 - 1;
-        self.items.push(Delivery { chunk, offset, attempts });
+        self.items.push(Delivery {
+            chunk,
+            offset,
+            attempts,
+        });
     }
 }

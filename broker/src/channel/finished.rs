@@ -24,7 +24,12 @@ pub(super) struct Finished {
 impl Finished {
     /// Nothing at or above `floor` is finished.
     pub(super) fn new(floor: Sequence) -> Self {
-        Self { floor, above: 0, set: Bitmap::default(), gaps: BTreeMap::new() }
+        Self {
+            floor,
+            above: 0,
+            set: Bitmap::default(),
+            gaps: BTreeMap::new(),
+        }
     }
 
     /// As it was stored, without what lies at or above `end`.
@@ -52,10 +57,6 @@ impl Finished {
     /// The set, of which only what lies at or above the floor counts.
     pub(super) const fn set(&self) -> &Bitmap {
         &self.set
-    }
-
-    pub(super) fn contains(&self, sequence: Sequence) -> bool {
-        sequence < self.floor || self.above > 0 && self.set.contains(sequence)
     }
 
     /// Adds a message, once.

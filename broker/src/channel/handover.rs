@@ -21,7 +21,12 @@ impl Channel {
         }
         for (sequence, due) in delayed {
             if self.cursor.set_aside(*sequence) {
-                let deferred = Deferred { sequence: *sequence, due: *due, attempts: 0, stored: false };
+                let deferred = Deferred {
+                    sequence: *sequence,
+                    due: *due,
+                    attempts: 0,
+                    stored: false,
+                };
                 self.due.insert(deferred);
             }
         }
@@ -47,7 +52,10 @@ impl Channel {
         };
         let bound = base.max(self.consumers.ready());
         while self.depth() > bound {
-            let returned = self.returned.front().filter(|front| front.sequence < self.cursor.next());
+            let returned = self
+                .returned
+                .front()
+                .filter(|front| front.sequence < self.cursor.next());
             if let Some(front) = returned {
                 self.drop_returned(front.sequence, front.stored);
                 continue;

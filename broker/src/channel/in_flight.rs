@@ -36,16 +36,23 @@ pub(super) struct Departure {
 impl Departure {
     /// Delivered at `now`, back after `timeout`; above [`LONGEST`] counts as that.
     pub(super) fn new(now: Moment, timeout: Duration) -> Self {
-        Self { delivered: tick_after(now), due: tick_after(now + timeout.min(LONGEST)) }
+        Self {
+            delivered: tick_after(now),
+            due: tick_after(now + timeout.min(LONGEST)),
+        }
     }
 }
 
 /// The longest time in flight, 240 days: times are kept as the low 32 bits of their tick.
-pub(super) const LONGEST: Duration = Duration::from_secs(240 * 24 * 3600);
+pub(super) const LONGEST: Duration = Duration::from_hours(240 * 24);
 
 /// All messages in flight of one channel.
 #[derive(Debug)]
 pub(super) struct InFlight {
+    #[expect(
+        clippy::vec_box,
+        reason = "a page is never moved, and growing never doubles the pages"
+    )]
     pages: Vec<Box<[Entry; PAGE]>>,
     /// First unused entry; unused entries are chained.
     free: u32,
@@ -108,7 +115,11 @@ impl InFlight {
     }
 
     /// Ends the flight of `sequence` if it is `consumer`'s.
-    pub(super) fn remove(&mut self, sequence: Sequence, consumer: Option<u32>) -> Result<Flight, SettleError> {
+    pub(super) fn remove(
+        &mut self,
+        sequence: Sequence,
+        consumer: Option<u32>,
+    ) -> Result<Flight, SettleError> {
         let at = self.find(sequence).ok_or(SettleError::NotInFlight)?;
         if Some(self.entry(at).consumer) != consumer {
             return Err(SettleError::NotOwner);
@@ -231,8 +242,14 @@ impl InFlight {
         let free = std::mem::replace(&mut self.free, at);
         let entry = self.entry_mut(at);
         let flight = entry.flight();
-        *entry = Entry { chain: free, ..Entry::UNUSED };
+        *entry = Entry {
+            chain: free,
+            ..Entry::UNUSED
+        };
         self.len -= 1;
+        if self.len == 0 && self.pages.len() > KEPT_PAGES {
+            self.give_back();
+        }
         flight
     }
 
@@ -304,6 +321,13 @@ impl InFlight {
         elapsed + u64::from(self.entry(at).due.wrapping_sub(elapsed as u32))
     }
 
+    /// Nothing is in flight: frees pages and index.
+    fn give_back(&mut self) {
+        self.pages = Vec::new();
+        self.index = Vec::new();
+        self.free = NONE;
+    }
+
     fn add_page(&mut self) {
         let first = (self.pages.len() * PAGE) as u32;
         let mut page = Box::new([Entry::UNUSED; PAGE]);
@@ -318,7 +342,9 @@ impl InFlight {
     fn grow_index(&mut self) {
         self.index = vec![NONE; (self.index.len() * 2).max(MIN_INDEX)];
         for at in 0..(self.pages.len() * PAGE) as u32 {
-            let Entry { sequence, consumer, .. } = *self.entry(at);
+            let Entry {
+                sequence, consumer, ..
+            } = *self.entry(at);
             if consumer != NONE {
                 let bucket = self.bucket(sequence);
                 let chain = std::mem::replace(&mut self.index[bucket], at);
@@ -330,7 +356,7 @@ impl InFlight {
 
 /// Packed to four bytes: padding would cost a tenth of it.
 #[derive(Clone, Copy, Debug)]
-#[repr(packed(4))]
+#[repr(Rust, packed(4))]
 struct Entry {
     sequence: u64,
     attempts: u16,
@@ -376,4 +402,6 @@ impl Entry {
 
 /// Entries that are allocated together.
 const PAGE: usize = 64;
+/// An empty table keeps so much for the next turn: 36 KiB.
+const KEPT_PAGES: usize = 16;
 const MIN_INDEX: usize = 16;

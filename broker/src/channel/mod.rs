@@ -15,8 +15,8 @@
 //! | `handover` | hand-over, empty, seek, the bound of ephemeral channels |
 //! | `checkpoint`, `changes` | what is stored, and what of it is new |
 //! | `peek` | a look without changing anything |
-//! | `shared` | the machine behind its lock, as the rest of the broker sees it |
 //! | `latency` | how long messages take from publish to finish |
+//! | `shared` | the machine behind its lock, as the rest of the broker sees it |
 //! | `timekeeper`, `saver` | tasks: call machines when they are due; store what changed |
 //!
 //! # How to drive it
@@ -26,9 +26,9 @@
 
 use std::time::Duration;
 
-pub use self::consumers::{ConsumerCounts, ConsumerRules};
 use self::changes::Changes;
 use self::consumers::Consumers;
+pub use self::consumers::{ConsumerCounts, ConsumerRules};
 use self::cursor::Cursor;
 use self::delay::DueIndex;
 pub use self::delivery::{Deliveries, Delivery, RecordSource, TakeLimit, Taken};
@@ -59,11 +59,11 @@ mod order;
 mod own_ids;
 pub mod peek;
 mod reader;
-pub mod saver;
 mod settle;
-pub mod shared;
 mod take;
 pub mod timekeeper;
+pub mod shared;
+pub mod saver;
 #[cfg(test)]
 mod tests;
 
@@ -244,7 +244,9 @@ impl Channel {
 
     /// A consumer's figures; `None` when it is not subscribed.
     pub fn consumer_counts(&self, consumer: ConnectionId) -> Option<ConsumerCounts> {
-        self.consumers.row(consumer).map(|row| self.consumers.get(row).counts)
+        self.consumers
+            .row(consumer)
+            .map(|row| self.consumers.get(row).counts)
     }
 
     /// The message in flight whose record carries this id of its own.
@@ -272,7 +274,11 @@ impl Channel {
         if self.paused {
             return 0;
         }
-        let returned = if self.next_returned().is_some() { self.returned.len() } else { 0 };
+        let returned = if self.next_returned().is_some() {
+            self.returned.len()
+        } else {
+            0
+        };
         self.cursor.within_reach() + returned as u64
     }
 

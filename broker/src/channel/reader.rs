@@ -51,7 +51,10 @@ impl Reader {
         loop {
             let outline = Outline::read(chunk.bytes.get(self.offset..)?).ok()?;
             if self.at == sequence {
-                return Some(Found { offset: self.offset, outline });
+                return Some(Found {
+                    offset: self.offset,
+                    outline,
+                });
             }
             self.offset += outline.length;
             self.at = self.at.next();

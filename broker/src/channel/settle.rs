@@ -49,22 +49,36 @@ impl Channel {
             self.drop_excess();
         } else {
             let due = now + delay;
-            let waiting = Waiting { attempts: flight.attempts, due: Some(due) };
+            let waiting = Waiting {
+                attempts: flight.attempts,
+                due: Some(due),
+            };
             let stored = self.changes.waits(message, flight.stored, waiting);
-            self.due.insert(Deferred { sequence: message, due, attempts: flight.attempts, stored });
+            self.due.insert(Deferred {
+                sequence: message,
+                due,
+                attempts: flight.attempts,
+                stored,
+            });
         }
         Ok(())
     }
 
     /// TOUCH: the message may be kept for another message timeout from `now`, but no longer than
     /// [`super::ChannelRules::max_msg_timeout`] from its delivery (C-65).
-    pub fn touch(&mut self, consumer: ConnectionId, message: Sequence, now: Moment) -> Result<(), SettleError> {
+    pub fn touch(
+        &mut self,
+        consumer: ConnectionId,
+        message: Sequence,
+        now: Moment,
+    ) -> Result<(), SettleError> {
         let flight = self.in_flight.get(message).ok_or(SettleError::NotInFlight)?;
         if self.consumers.row(consumer) != Some(flight.consumer) {
             return Err(SettleError::NotOwner);
         }
         let timeout = self.consumers.get(flight.consumer).rules.msg_timeout;
-        self.in_flight.postpone(message, now, timeout, self.rules.max_msg_timeout);
+        self.in_flight
+            .postpone(message, now, timeout, self.rules.max_msg_timeout);
         Ok(())
     }
 
@@ -95,7 +109,11 @@ impl Channel {
             return;
         };
         if self.consumers.get(row).rules.return_on_leave {
-            let mut held: Vec<Flight> = self.in_flight.iter().filter(|flight| flight.consumer == row).collect();
+            let mut held: Vec<Flight> = self
+                .in_flight
+                .iter()
+                .filter(|flight| flight.consumer == row)
+                .collect();
             held.sort_unstable_by_key(|flight| flight.sequence);
             for flight in held {
                 if self.in_flight.remove(flight.sequence, Some(row)).is_err() {
@@ -122,7 +140,9 @@ impl Channel {
 
     /// The message waits for its next delivery, and the store is to know.
     fn come_back(&mut self, sequence: Sequence, attempts: u16, stored: bool) {
-        let stored = self.changes.waits(sequence, stored, Waiting { attempts, due: None });
+        let stored = self
+            .changes
+            .waits(sequence, stored, Waiting { attempts, due: None });
         self.wait_for_turn(sequence, attempts, stored);
     }
 
@@ -131,6 +151,11 @@ impl Channel {
         let ahead = self.rules.mem_queue_size.max(1);
         let behind = Sequence::new(self.cursor.next().get().saturating_add(ahead));
         let turn = behind.min(self.cursor.end());
-        self.returned.push(Returned { sequence, turn, attempts, stored });
+        self.returned.push(Returned {
+            sequence,
+            turn,
+            attempts,
+            stored,
+        });
     }
 }

@@ -34,7 +34,10 @@ impl Channel {
         self.consumers.begin_turn(row);
         let credit = self.consumers.get(row).credit();
         let most = limit.messages.min(usize::try_from(credit).unwrap_or(usize::MAX));
-        let turn = Turn { row, departure: Departure::new(now, self.consumers.get(row).rules.msg_timeout) };
+        let turn = Turn {
+            row,
+            departure: Departure::new(now, self.consumers.get(row).rules.msg_timeout),
+        };
         self.in_flight.keep_time(now);
         let mut found_nothing = self.paused;
         while !found_nothing && taken.messages < most && (taken.bytes < limit.bytes || taken.messages == 0) {
@@ -159,7 +162,13 @@ impl Channel {
     /// `None` when the message is not to be delivered now.
     fn deliver_fresh(&mut self, turn: Turn, found: Found, out: &mut Deliveries) -> Option<usize> {
         let sequence = self.cursor.next();
-        let mut flight = Flight { sequence, attempts: 1, consumer: turn.row, stored: false, own_id: false };
+        let mut flight = Flight {
+            sequence,
+            attempts: 1,
+            consumer: turn.row,
+            stored: false,
+            own_id: false,
+        };
         if !found.outline.plain && !self.prepare_special(found, &mut flight) {
             return None;
         }

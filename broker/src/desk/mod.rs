@@ -14,11 +14,13 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde::{Serialize, Serializer};
+use nsqx_flags::GoDuration;
+use nsqx_proto::name::{ChannelName, TopicName};
+use serde::Serialize;
 
 use self::batch::Batch;
 use self::settings::{ChannelPatch, ChannelSettings, TopicPatch, TopicSettings};
-use nsqx_proto::{ChannelName, TopicName};
+use crate::config::{ChangeError, Shown};
 use crate::metrics::snapshot::{Filter, Snapshot};
 
 /// An answer that may have to wait for the disk or for another thread.
@@ -97,10 +99,10 @@ pub trait Desk: Send + Sync + 'static {
     fn snapshot<'a>(&'a self, filter: &'a Filter) -> Answer<'a, Snapshot>;
 
     /// The value of the option with this config-file key (nsq-http 1.11); `None` when there is none.
-    fn option(&self, key: &str) -> Option<OptionValue>;
+    fn option(&self, key: &str) -> Option<Shown>;
 
     /// Changes an option until the next restart; answers the new value.
-    fn set_option(&self, key: &str, value: &[u8]) -> Result<OptionValue, OptionError>;
+    fn set_option(&self, key: &str, value: &[u8]) -> Result<Shown, ChangeError>;
 }
 
 /// Why the desk refused.
@@ -118,17 +120,6 @@ pub enum DeskError {
     /// The operation went wrong. The text is for the log.
     #[error("{0}")]
     Failed(String),
-}
-
-/// Why an option was not changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OptionError {
-    /// No option of this name can be changed while running.
-    #[error("option cannot be changed")]
-    Unchangeable,
-    /// The value does not fit the option.
-    #[error("invalid value")]
-    InvalidValue,
 }
 
 /// What can be done to a topic or a channel as a whole.
@@ -176,13 +167,11 @@ pub struct Info {
     /// Unix seconds.
     pub start_time: i64,
     /// Written in nanoseconds.
-    #[serde(serialize_with = "nanoseconds")]
-    pub max_heartbeat_interval: Duration,
+    pub max_heartbeat_interval: GoDuration,
     /// Bytes.
     pub max_output_buffer_size: u64,
     /// Written in nanoseconds.
-    #[serde(serialize_with = "nanoseconds")]
-    pub max_output_buffer_timeout: Duration,
+    pub max_output_buffer_timeout: GoDuration,
     /// 1 to 9.
     pub max_deflate_level: u8,
 }
@@ -255,17 +244,4 @@ pub struct PeekedMessage {
     pub due: Option<i64>,
     /// The body.
     pub body: Bytes,
-}
-
-/// The value of an option as `/config/:opt` shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OptionValue {
-    /// A string, raw.
-    Text(String),
-    /// Anything else, as JSON.
-    Json(String),
-}
-
-fn nanoseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use nsqx_flags::GoDuration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 use crate::log::engine::{Durability, Retention};
-use crate::metrics::go_duration::{self, GoDuration};
 
 /// The settings of a topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -107,12 +107,12 @@ fn read_durability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 }
 
 fn write_duration<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&GoDuration(*duration))
+    serializer.collect_str(&GoDuration::from(*duration))
 }
 
 fn read_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    let duration = go_duration::parse(&text);
+    let duration = text.parse().ok().and_then(GoDuration::to_std);
     duration
         .map(Some)
         .ok_or_else(|| D::Error::custom(format_args!("`{text}` is not a duration such as `24h`")))

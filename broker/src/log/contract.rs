@@ -173,10 +173,10 @@ pub(crate) fn reads_are_in_order_and_dense(subject: &Subject) {
         subject.put(part);
         assert_eq!(subject.all(START).len() as u64, subject.log.end().get() - START);
     }
-    for from in 0..60 {
+    for (from, body) in bodies.iter().enumerate() {
         let read = subject.all(START + from as u64);
         assert_eq!(read.len(), 60 - from);
-        assert_eq!(read[0], (START + from as u64, bodies[from].clone().into_bytes()));
+        assert_eq!(read[0], (START + from as u64, body.clone().into_bytes()));
     }
     assert_eq!(subject.all(0).len(), 60);
     assert_eq!(subject.log.oldest().get(), START);

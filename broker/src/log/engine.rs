@@ -17,11 +17,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use parking_lot::Mutex;
 
-pub use super::segmented::Retention;
 use super::record::{self, NewRecord, Record, Records};
 use super::sequence::{Sequence, SequenceRange};
 
@@ -33,6 +33,26 @@ pub enum Durability {
     Interval,
     /// After a sync; one sync answers everyone who waited for it.
     Always,
+}
+
+/// How long finished records are kept. None of both: not at all. Both: as long as both allow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Finished records are kept for this long after they were published.
+    pub time: Option<Duration>,
+    /// Finished records are kept up to this many bytes.
+    pub bytes: Option<u64>,
+}
+
+impl Retention {
+    /// True when a segment whose newest record was stamped `newest` stays, where it and what follows it below
+    /// the floor have `finished` bytes.
+    pub(in crate::log) fn keeps(self, newest: i64, finished: u64, wall: i64) -> bool {
+        let age = Duration::from_nanos(u64::try_from(wall.saturating_sub(newest)).unwrap_or(0));
+        let young = self.time.is_none_or(|time| age < time);
+        let small = self.bytes.is_none_or(|bytes| finished <= bytes);
+        (self.time.is_some() || self.bytes.is_some()) && young && small
+    }
 }
 
 /// Why a log operation failed. The text is for the log and for `/ping`, never for a client.

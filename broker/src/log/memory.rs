@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::absent::Absent;
-use super::engine::{Appended, Chunk, DelayedRecord, Durability, Footprint, LogError, Retention, TailWatch, TopicLog};
+use super::engine::{Appended, Chunk, DelayedRecord, Durability, Footprint, LogError, TailWatch, TopicLog, Retention};
 use super::news::{Announcer, News};
 use super::pending::Pending;
 use super::record::NewRecord;

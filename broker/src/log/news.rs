@@ -61,7 +61,7 @@ impl Announcer {
                         self.watch.advanced(end, &delayed);
                     }
                     News::Failed { commit, error } => commit.complete(Err(error)),
-                    News::Health(state) => self.watch.health(state.as_ref().map(|()| ())),
+                    News::Health(state) => self.watch.health(state.as_ref().copied()),
                 }
             }
         }

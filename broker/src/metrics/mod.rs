@@ -10,9 +10,7 @@
 //! | `prometheus` | the text form of `/metrics` |
 //! | `statsd` | snapshot to datagrams |
 //! | `statsd_push` | the task that sends the datagrams |
-//! | `go_duration` | durations as Go writes them |
 
-pub mod go_duration;
 pub mod latency;
 pub mod memory;
 pub mod prometheus;

@@ -7,19 +7,7 @@ use std::time::Duration;
 use super::latency::LatencySummary;
 use super::memory::Memory;
 use super::snapshot::{ChannelStats, Snapshot, TopicStats, sort};
-
-/// How datagrams are made.
-#[derive(Clone, Debug)]
-pub struct StatsdOptions {
-    /// Before every name; see [`prefix`].
-    pub prefix: String,
-    /// Largest datagram in bytes (`--statsd-udp-packet-size`).
-    pub packet_size: usize,
-    /// Report memory too (`--statsd-mem-stats`).
-    pub memory: bool,
-    /// Leave ephemeral topics and channels out (`--statsd-exclude-ephemeral`).
-    pub exclude_ephemeral: bool,
-}
+use crate::config::StatsdConfig;
 
 /// What was seen at one push.
 #[derive(Clone, Debug, Default)]
@@ -48,9 +36,9 @@ impl Reading {
 ///
 /// Counters carry the increase since `before`. One that went down belongs to a queue that was made anew: it is
 /// told whole, where stock sends a negative number.
-pub fn pack(options: &StatsdOptions, now: &Reading, before: &Reading) -> Vec<Vec<u8>> {
+pub fn pack(config: &StatsdConfig, now: &Reading, before: &Reading) -> Vec<Vec<u8>> {
     let mut packer = Packer {
-        options,
+        config,
         datagrams: Vec::new(),
         line: String::new(),
     };
@@ -67,20 +55,10 @@ pub fn pack(options: &StatsdOptions, now: &Reading, before: &Reading) -> Vec<Vec
             }
         }
     }
-    if options.memory {
+    if config.mem_stats {
         packer.memory(&now.memory, &before.memory);
     }
     packer.datagrams
-}
-
-/// `--statsd-prefix` with `%s` replaced by the broker's host key and a `.` at the end (nsq-http 5).
-pub fn prefix(template: &str, broadcast_address: &str, broadcast_http_port: u16) -> String {
-    let host = format!("{broadcast_address}:{broadcast_http_port}").replace(['.', ':'], "_");
-    let mut prefix = template.replace("%s", &host);
-    if !prefix.is_empty() && !prefix.ends_with('.') {
-        prefix.push('.');
-    }
-    prefix
 }
 
 /// Pause after each of `count` datagrams, so that they are spread over `interval` less a second. An interval of up
@@ -90,14 +68,14 @@ pub fn pause_between(interval: Duration, count: usize) -> Duration {
 }
 
 struct Packer<'a> {
-    options: &'a StatsdOptions,
+    config: &'a StatsdConfig,
     datagrams: Vec<Vec<u8>>,
     line: String,
 }
 
 impl Packer<'_> {
     fn leaves_out(&self, name: &str) -> bool {
-        self.options.exclude_ephemeral && name.ends_with("#ephemeral")
+        self.config.exclude_ephemeral && name.ends_with("#ephemeral")
     }
 
     fn topic(&mut self, topic: &TopicStats, old: Option<&TopicStats>) {
@@ -184,9 +162,10 @@ impl Packer<'_> {
     fn add(&mut self, path: std::fmt::Arguments<'_>, value: u64, kind: char) {
         self.line.clear();
         // Writing to a string cannot fail.
-        let _ = writeln!(self.line, "{}{path}:{value}|{kind}", self.options.prefix);
+        let _ = writeln!(self.line, "{}{path}:{value}|{kind}", self.config.prefix);
+        let packet_size = usize::try_from(self.config.packet_size).unwrap_or(usize::MAX);
         match self.datagrams.last_mut() {
-            Some(last) if last.len() + self.line.len() <= self.options.packet_size => {
+            Some(last) if last.len() + self.line.len() <= packet_size => {
                 last.extend_from_slice(self.line.as_bytes());
             }
             _ => self.datagrams.push(self.line.clone().into_bytes()),

@@ -9,28 +9,25 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
 use super::memory;
 use super::snapshot::Snapshot;
-use super::statsd::{Reading, StatsdOptions, pack, pause_between};
+use super::statsd::{Reading, pack, pause_between};
+use crate::config::StatsdConfig;
 
-/// Sends what `take_snapshot` sees to `address` (host:port) each `interval`, the first time after one interval.
-/// A failed push is logged and its increase is lost, as with stock. Never returns; stop it by dropping it.
-pub async fn push<F>(
-    address: &str,
-    interval: Duration,
-    options: &StatsdOptions,
-    take_snapshot: impl Fn() -> F + Send,
-) where
+/// Sends what `take_snapshot` sees each interval, the first time after one interval. A failed push is logged and
+/// its increase is lost, as with stock. Never returns; stop it by dropping it.
+pub async fn push<F>(config: &StatsdConfig, take_snapshot: impl Fn() -> F + Send)
+where
     F: Future<Output = Snapshot> + Send,
 {
-    let interval = interval.max(SHORTEST_INTERVAL);
+    let interval = config.interval.max(SHORTEST_INTERVAL);
     let mut ticks = interval_at(Instant::now() + interval, interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut before = Reading::default();
     loop {
         ticks.tick().await;
         let now = Reading::new(take_snapshot().await, memory::of_this_process());
-        let datagrams = pack(options, &now, &before);
-        if let Err(error) = send(address, interval, &datagrams).await {
-            tracing::error!(address, %error, "statsd push failed");
+        let datagrams = pack(config, &now, &before);
+        if let Err(error) = send(&config.address, interval, &datagrams).await {
+            tracing::error!(address = config.address, %error, "statsd push failed");
         }
         before = now;
     }
@@ -68,11 +65,12 @@ mod tests {
     #[tokio::test]
     async fn an_interval_below_a_second_pushes_at_once() {
         let receiver = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let address = receiver.local_addr().unwrap().to_string();
-        let options = StatsdOptions {
+        let config = StatsdConfig {
+            address: receiver.local_addr().unwrap().to_string(),
             prefix: "nsq.".to_owned(),
+            interval: Duration::from_millis(20),
+            mem_stats: false,
             packet_size: 59,
-            memory: false,
             exclude_ephemeral: false,
         };
         let snapshot = || async {
@@ -85,7 +83,7 @@ mod tests {
                 producers: Vec::new(),
             }
         };
-        let pushing = push(&address, Duration::from_millis(20), &options, snapshot);
+        let pushing = push(&config, snapshot);
         let receiving = async {
             let mut received = Vec::new();
             let mut buffer = [0; 1500];

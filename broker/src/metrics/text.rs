@@ -3,7 +3,8 @@
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use super::go_duration::GoDuration;
+use nsqx_flags::GoDuration;
+
 use super::latency::LatencySummary;
 use super::memory::Memory;
 use super::snapshot::{ChannelStats, ClientStats, TopicStats, View};
@@ -39,7 +40,7 @@ fn write_page(out: &mut String, head: &Head<'_>, view: &View) -> fmt::Result {
     let started = jiff::Timestamp::from_second(head.start_time).unwrap_or_default();
     writeln!(out, "nsqd v{} (built w/{})", head.version, head.built_with)?;
     writeln!(out, "start_time {started}")?;
-    writeln!(out, "uptime {}", GoDuration(head.uptime))?;
+    writeln!(out, "uptime {}", GoDuration::from(head.uptime))?;
     writeln!(out, "\nHealth: {}", head.health)?;
     if let Some(memory) = &head.memory {
         write_memory(out, memory)?;
@@ -130,7 +131,7 @@ fn write_client(out: &mut String, indent: &str, client: &ClientStats, now: i64) 
     let gap = if client.user_agent.is_empty() { "" } else { " " };
     let id = format!("{}:{port}{gap}{}", client.hostname, client.user_agent);
     let connected = Duration::from_secs(now.saturating_sub(client.connect_ts).max(0) as u64);
-    let connected = GoDuration(connected);
+    let connected = GoDuration::from(connected);
     write!(out, "{indent}[{} {id:<21}] ", client.version)?;
     if client.pub_counts.is_empty() {
         return writeln!(

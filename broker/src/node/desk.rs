@@ -10,8 +10,7 @@ use crate::config::{Change, ChangeError, Shown, render};
 use crate::desk::batch::Batch;
 use crate::desk::settings::{ChannelPatch, ChannelSettings, TopicPatch, TopicSettings};
 use crate::desk::{
-    Answer, Desk, DeskError, Info, Limits, Operation, OptionError, OptionValue, Peek, PeekedMessage, Place, Readiness,
-    SeekTo,
+    Answer, Desk, DeskError, Info, Limits, Operation, Peek, PeekedMessage, Place, Readiness, SeekTo,
 };
 use crate::log::engine::{LogError, TopicLog};
 use crate::log::record::NewRecord;
@@ -38,9 +37,9 @@ impl Desk for Node {
             http_port: self.ports.http,
             tcp_port: self.ports.tcp,
             start_time: self.started,
-            max_heartbeat_interval: self.config.negotiate.max_heartbeat_interval,
+            max_heartbeat_interval: self.config.negotiate.max_heartbeat_interval.into(),
             max_output_buffer_size: self.config.negotiate.max_output_buffer_size,
-            max_output_buffer_timeout: self.config.negotiate.max_output_buffer_timeout,
+            max_output_buffer_timeout: self.config.negotiate.max_output_buffer_timeout.into(),
             max_deflate_level: self.config.negotiate.max_deflate_level as u8,
         }
     }
@@ -186,18 +185,12 @@ impl Desk for Node {
         Box::pin(async move { self.take_snapshot(filter) })
     }
 
-    fn option(&self, key: &str) -> Option<OptionValue> {
-        Some(match render(&self.config, &self.changeable.lock(), key)? {
-            Shown::Text(text) => OptionValue::Text(text),
-            Shown::Json(value) => OptionValue::Json(value.to_string()),
-        })
+    fn option(&self, key: &str) -> Option<Shown> {
+        render(&self.config, &self.changeable.lock(), key)
     }
 
-    fn set_option(&self, key: &str, value: &[u8]) -> Result<OptionValue, OptionError> {
-        let change = Change::parse(key, value).map_err(|error| match error {
-            ChangeError::Option => OptionError::Unchangeable,
-            ChangeError::Value => OptionError::InvalidValue,
-        })?;
+    fn set_option(&self, key: &str, value: &[u8]) -> Result<Shown, ChangeError> {
+        let change = Change::parse(key, value)?;
         let (level, addresses) = {
             let mut changeable = self.changeable.lock();
             changeable.apply(change);
@@ -207,7 +200,7 @@ impl Desk for Node {
         if let Some(registration) = self.directory.founding().registration.get() {
             registration.set_addresses(&addresses);
         }
-        self.option(key).ok_or(OptionError::Unchangeable)
+        self.option(key).ok_or(ChangeError::Option)
     }
 }
 

@@ -27,7 +27,6 @@ use crate::ingress::listener::{Listener, StdListener, Stream};
 use crate::ingress::workers::Workers;
 use crate::logging::LogControl;
 use crate::metrics::snapshot::Filter;
-use crate::metrics::statsd::StatsdOptions;
 use crate::metrics::statsd_push;
 use crate::registration::{Identity, Registration, RegistrationSettings};
 use crate::tls::server::ServerTls;
@@ -176,15 +175,9 @@ async fn metadata_writer(node: Arc<Node>) {
 
 async fn statsd(node: Arc<Node>) {
     let Some(config) = &node.config.metrics.statsd else { return };
-    let options = StatsdOptions {
-        prefix: config.prefix.clone(),
-        packet_size: config.packet_size as usize,
-        memory: config.mem_stats,
-        exclude_ephemeral: config.exclude_ephemeral,
-    };
     let filter = Filter::default();
     let snapshot = || async { node.take_snapshot(&filter) };
-    statsd_push::push(&config.address, config.interval, &options, snapshot).await;
+    statsd_push::push(config, snapshot).await;
 }
 
 async fn serve_http(listener: Listener, mut connections: Connections, stop: impl Future<Output = ()>) {

@@ -4,11 +4,12 @@ use super::body;
 use super::error::HttpError;
 use super::routes::Call;
 use super::style::Reply;
-use crate::desk::{Desk, OptionValue};
+use crate::config::Shown;
+use crate::desk::Desk;
 
 /// The value of an option.
 pub(super) fn read(desk: &dyn Desk, key: &str) -> Result<Reply, HttpError> {
-    desk.option(key).map(shown).ok_or(HttpError::InvalidOption)
+    shown(desk.option(key).ok_or(HttpError::InvalidOption)?)
 }
 
 /// Changes an option to the value in the body; answers the new one.
@@ -19,12 +20,12 @@ pub(super) async fn write(call: Call<'_>) -> Result<Reply, HttpError> {
     if value.bytes.is_empty() || value.goes_on {
         return Err(HttpError::ValueLength);
     }
-    Ok(shown(call.desk.set_option(call.segment, &value.bytes)?))
+    shown(call.desk.set_option(call.segment, &value.bytes)?)
 }
 
-fn shown(value: OptionValue) -> Reply {
+fn shown(value: Shown) -> Result<Reply, HttpError> {
     match value {
-        OptionValue::Text(text) => Reply::text(text),
-        OptionValue::Json(text) => Reply::raw_json(text),
+        Shown::Text(text) => Ok(Reply::text(text)),
+        Shown::Json(value) => Reply::json(&value),
     }
 }

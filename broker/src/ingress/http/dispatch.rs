@@ -9,17 +9,17 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use futures_util::FutureExt;
+use nsqx_flags::GoDuration;
 
 use super::Door;
 use super::error::HttpError;
 use super::query::unescape;
-use super::router::{Find, Route, find};
+use super::router::{Miss, Route, find};
 use super::routes::{Action, Call, ROUTES, serve};
 use super::serve::Remote;
 use super::style::{self, Reply, Style};
 use crate::clock::Clock;
 use crate::desk::Desk;
-use crate::metrics::go_duration::GoDuration;
 
 /// What every request needs.
 pub(super) struct Shared {
@@ -36,10 +36,10 @@ pub(super) async fn answer(State(shared): State<Arc<Shared>>, request: Request) 
     let started = shared.clock.now();
     let (head, body) = request.into_parts();
     let path = head.uri.path();
-    let found = match unescape(path, false) {
-        None => return style::write(Style::V1, Err(HttpError::InvalidRequest)),
+    let (response, logged) = match unescape(path, false) {
+        None => return style::write(Style::Plain, Err(HttpError::BadPath)),
         Some(path) => match find(ROUTES, &head.method, &path) {
-            Find::Route(route, segment) => {
+            Ok((route, segment)) => {
                 let call = Call {
                     desk: &*shared.desk,
                     clock: shared.clock,
@@ -50,14 +50,13 @@ pub(super) async fn answer(State(shared): State<Arc<Shared>>, request: Request) 
                 };
                 (run(route, call).await, route.logged)
             }
-            other => (without_route(&head.method, &head.uri, other), true),
+            Err(miss) => (without_route(&head.method, &head.uri, miss), true),
         },
     };
-    let (response, logged) = found;
     if logged {
         let status = response.status().as_u16();
         let remote = head.extensions.get::<Remote>().map_or("", |remote| &remote.0);
-        let elapsed = GoDuration(shared.clock.now().since(started));
+        let elapsed = GoDuration::from(shared.clock.now().since(started));
         tracing::info!("{status} {} {} ({remote}) {elapsed}", head.method, head.uri);
     }
     response
@@ -75,19 +74,19 @@ async fn run(route: &Route<Action>, call: Call<'_>) -> Response {
     style::write(route.style, outcome)
 }
 
-fn without_route(method: &Method, uri: &Uri, found: Find<'_, '_, Action>) -> Response {
-    match found {
-        Find::Redirect(path) => redirect(method, uri, path),
-        Find::Options(allowed) => allowing(style::write(Style::Plain, Ok(Reply::empty())), &allowed),
+fn without_route(method: &Method, uri: &Uri, miss: Miss) -> Response {
+    match miss {
+        Miss::Redirect(path) => redirect(method, uri, path),
+        Miss::Options(allowed) => allowing(style::write(Style::Plain, Ok(Reply::empty())), &allowed),
         // `OPTIONS *` asks about the server as a whole.
-        Find::Nothing if uri.path() == "*" && *method == Method::OPTIONS => {
+        Miss::NotFound if uri.path() == "*" && *method == Method::OPTIONS => {
             style::write(Style::Plain, Ok(Reply::empty()))
         }
-        Find::NotAllowed(allowed) => allowing(
+        Miss::NotAllowed(allowed) => allowing(
             style::write(Style::V1, Err(HttpError::MethodNotAllowed)),
             &allowed,
         ),
-        Find::Route(..) | Find::Nothing => style::write(Style::V1, Err(HttpError::NotFound)),
+        Miss::NotFound => style::write(Style::V1, Err(HttpError::NotFound)),
     }
 }
 

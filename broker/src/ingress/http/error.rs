@@ -2,8 +2,9 @@
 
 use axum::http::StatusCode;
 
+use crate::config::ChangeError;
+use crate::desk::DeskError;
 use crate::desk::batch::BatchError;
-use crate::desk::{DeskError, OptionError};
 
 /// A refusal. The code goes to the client; the text explains it, on our own routes to the client too.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -12,6 +13,9 @@ pub(super) enum HttpError {
     NotFound,
     #[error("the route does not take this method")]
     MethodNotAllowed,
+    /// Go's server refuses such a path before any route sees it.
+    #[error("400 Bad Request")]
+    BadPath,
     #[error("query or body cannot be read")]
     InvalidRequest,
     /// The text is for the log only.
@@ -73,6 +77,7 @@ impl HttpError {
         match self {
             Self::NotFound | Self::NoProfiles => (S::NOT_FOUND, "NOT_FOUND"),
             Self::MethodNotAllowed => (S::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED"),
+            Self::BadPath => (S::BAD_REQUEST, "BAD_REQUEST"),
             Self::InvalidRequest => (S::BAD_REQUEST, "INVALID_REQUEST"),
             Self::Internal(_) => (S::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR"),
             Self::MsgTooBig => (S::PAYLOAD_TOO_LARGE, "MSG_TOO_BIG"),
@@ -122,11 +127,11 @@ impl From<BatchError> for HttpError {
     }
 }
 
-impl From<OptionError> for HttpError {
-    fn from(error: OptionError) -> Self {
+impl From<ChangeError> for HttpError {
+    fn from(error: ChangeError) -> Self {
         match error {
-            OptionError::Unchangeable => Self::InvalidOption,
-            OptionError::InvalidValue => Self::InvalidValue,
+            ChangeError::Option => Self::InvalidOption,
+            ChangeError::Value => Self::InvalidValue,
         }
     }
 }

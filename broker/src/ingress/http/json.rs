@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use serde_json::ser::{CharEscape, Formatter, Serializer};
+use serde_json::ser::{Formatter, Serializer};
 
 use super::error::HttpError;
 
@@ -43,21 +43,6 @@ impl Formatter for Go {
         }
         writer.write_all(rest.as_bytes())
     }
-
-    fn write_char_escape<W: ?Sized + Write>(&mut self, writer: &mut W, escape: CharEscape) -> io::Result<()> {
-        let text: &[u8] = match escape {
-            CharEscape::Quote => b"\\\"",
-            CharEscape::ReverseSolidus => b"\\\\",
-            CharEscape::Solidus => b"/",
-            CharEscape::LineFeed => b"\\n",
-            CharEscape::CarriageReturn => b"\\r",
-            CharEscape::Tab => b"\\t",
-            CharEscape::Backspace => b"\\u0008",
-            CharEscape::FormFeed => b"\\u000c",
-            CharEscape::AsciiControl(byte) => return write!(writer, "\\u{byte:04x}"),
-        };
-        writer.write_all(text)
-    }
 }
 
 fn is_special(char: char) -> bool {
@@ -76,7 +61,7 @@ mod tests {
     fn strings_are_escaped_as_go_escapes_them() {
         assert_eq!(
             json("a<b>&\u{2028}é\"\\\n\u{1}\u{8}"),
-            r#""a\u003cb\u003e\u0026\u2028é\"\\\n\u0001\u0008""#
+            r#""a\u003cb\u003e\u0026\u2028é\"\\\n\u0001\b""#
         );
     }
 

@@ -28,8 +28,8 @@ pub(super) async fn one(call: Call<'_>) -> Result<Reply, HttpError> {
     let query = Query::parse(call.query)?;
     let topic = query.topic()?;
     // A refused delay leaves the topic behind (H-09).
-    let delay = call.desk.topic(Operation::Create, topic.clone());
-    delay.await.map_err(unwritten)?;
+    let created = call.desk.topic(Operation::Create, topic.clone());
+    created.await.map_err(unwritten)?;
     let delay_ms = delay_ms(&query, limits.max_delay)?;
     let published = call.desk.publish(topic, Batch::single(body.bytes), delay_ms);
     published.await.map_err(unwritten)?;

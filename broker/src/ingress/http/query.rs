@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use nsqx_proto::name::{ChannelName, TopicName};
+
 use super::error::HttpError;
-use nsqx_proto::{ChannelName, TopicName};
 
 /// The parameters of a request.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 //! Duty: which route a method and a path mean, by the rules of stock's router (nsq-http 1.1). A table and a decoded
-//! path come in, a [`Find`] goes out. Must not know what routes do.
+//! path come in, a route or a [`Miss`] goes out. Must not know what routes do.
 
 use std::fmt::Write;
 
@@ -19,19 +19,17 @@ pub(super) struct Route<A: 'static> {
     pub(super) action: A,
 }
 
-/// What a method and a path mean.
+/// Why there is no route.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Find<'r, 'p, A: 'static> {
-    /// This route, with the segment that its last one stands for.
-    Route(&'r Route<A>, &'p str),
-    /// The route at another spelling of the path.
+pub(super) enum Miss {
+    /// There is one at another spelling of the path.
     Redirect(String),
-    /// No route, but the methods of the path were asked for.
+    /// The methods of the path were asked for.
     Options(String),
-    /// No route of this method; the methods there are.
+    /// There are only routes of other methods.
     NotAllowed(String),
-    /// No route.
-    Nothing,
+    /// There is nothing.
+    NotFound,
 }
 
 impl<A> PartialEq for Route<A> {
@@ -42,16 +40,20 @@ impl<A> PartialEq for Route<A> {
 
 impl<A> Eq for Route<A> {}
 
-/// Looks up the route of `method` at `path`.
-pub(super) fn find<'r, 'p, A>(routes: &'r [Route<A>], method: &Method, path: &'p str) -> Find<'r, 'p, A> {
+/// Looks up the route of `method` at `path`; also answers the segment that its last one stands for.
+pub(super) fn find<'r, 'p, A>(
+    routes: &'r [Route<A>],
+    method: &Method,
+    path: &'p str,
+) -> Result<(&'r Route<A>, &'p str), Miss> {
     let of_method = || routes.iter().filter(|route| route.method == *method);
     let exact = of_method().find_map(|route| Some((route, segment(route.path, path)?)));
-    if let Some((route, segment)) = exact {
-        return Find::Route(route, segment);
+    if let Some(found) = exact {
+        return Ok(found);
     }
     let cleaned = clean(path);
     if let Some(target) = of_method().find_map(|route| respell(route.path, &cleaned)) {
-        return Find::Redirect(target);
+        return Err(Miss::Redirect(target));
     }
     let mut allowed: Vec<_> = routes
         .iter()
@@ -59,16 +61,16 @@ pub(super) fn find<'r, 'p, A>(routes: &'r [Route<A>], method: &Method, path: &'p
         .map(|route| route.method.as_str())
         .collect();
     if allowed.is_empty() {
-        return Find::Nothing;
+        return Err(Miss::NotFound);
     }
     allowed.push("OPTIONS");
     allowed.sort_unstable();
     let allowed = allowed.join(", ");
-    if *method == Method::OPTIONS {
-        Find::Options(allowed)
+    Err(if *method == Method::OPTIONS {
+        Miss::Options(allowed)
     } else {
-        Find::NotAllowed(allowed)
-    }
+        Miss::NotAllowed(allowed)
+    })
 }
 
 /// The segment that the last one of `pattern` stands for (empty when it stands for itself), if `path` fits.
@@ -145,19 +147,16 @@ mod tests {
 
     fn redirect(method: Method, path: &str) -> Option<String> {
         match find(&ROUTES, &method, path) {
-            Find::Redirect(target) => Some(target),
+            Err(Miss::Redirect(target)) => Some(target),
             _ => None,
         }
     }
 
     #[test]
     fn a_parameter_is_one_segment() {
-        assert_eq!(
-            find(&ROUTES, &Method::GET, "/config/id"),
-            Find::Route(&ROUTES[3], "id")
-        );
+        assert_eq!(find(&ROUTES, &Method::GET, "/config/id"), Ok((&ROUTES[3], "id")));
         for path in ["/config", "/config/", "/config/a/b", "/", ""] {
-            assert_eq!(find(&ROUTES, &Method::GET, path), Find::Nothing, "{path}");
+            assert_eq!(find(&ROUTES, &Method::GET, path), Err(Miss::NotFound), "{path}");
         }
     }
 
@@ -166,17 +165,17 @@ mod tests {
         let get_and_put = "GET, OPTIONS, PUT".to_owned();
         assert_eq!(
             find(&ROUTES, &Method::DELETE, "/config/id"),
-            Find::NotAllowed(get_and_put.clone())
+            Err(Miss::NotAllowed(get_and_put.clone()))
         );
         assert_eq!(
             find(&ROUTES, &Method::OPTIONS, "/config/id"),
-            Find::Options(get_and_put)
+            Err(Miss::Options(get_and_put))
         );
         assert_eq!(
             find(&ROUTES, &Method::HEAD, "/ping"),
-            Find::NotAllowed("GET, OPTIONS, POST".to_owned())
+            Err(Miss::NotAllowed("GET, OPTIONS, POST".to_owned()))
         );
-        assert_eq!(find(&ROUTES, &Method::OPTIONS, "/nope"), Find::Nothing);
+        assert_eq!(find(&ROUTES, &Method::OPTIONS, "/nope"), Err(Miss::NotFound));
     }
 
     #[test]
@@ -197,8 +196,8 @@ mod tests {
             Some("/config/a%20b")
         );
         for method in [Method::HEAD, Method::OPTIONS, Method::DELETE] {
-            assert_eq!(find(&ROUTES, &method, "/ping/"), Find::Nothing);
+            assert_eq!(find(&ROUTES, &method, "/ping/"), Err(Miss::NotFound));
         }
-        assert_eq!(find(&ROUTES, &Method::GET, "/topic/create/"), Find::Nothing);
+        assert_eq!(find(&ROUTES, &Method::GET, "/topic/create/"), Err(Miss::NotFound));
     }
 }

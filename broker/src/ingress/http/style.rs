@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
+use hyper::ext::ReasonPhrase;
 use serde::Serialize;
 
 use super::error::HttpError;
@@ -70,10 +71,14 @@ impl Reply {
 /// Writes an answer or a refusal.
 pub(super) fn write(style: Style, outcome: Result<Reply, HttpError>) -> Response {
     let reply = outcome.unwrap_or_else(|error| refusal(style, &error));
-    let mut response = Response::new(Body::from(reply.body.clone()));
+    let content_type = reply.content_type.or_else(|| sniff(&reply.body));
+    let mut response = Response::new(Body::from(reply.body));
     *response.status_mut() = reply.status;
+    if reply.status == StatusCode::PAYLOAD_TOO_LARGE {
+        response.extensions_mut().insert(OLD_TOO_LARGE);
+    }
     let headers = response.headers_mut();
-    if let Some(content_type) = reply.content_type.or_else(|| sniff(&reply.body)) {
+    if let Some(content_type) = content_type {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     }
     if style != Style::Plain {
@@ -122,5 +127,7 @@ struct Message {
     message: String,
 }
 
+/// Go still says what RFC 2616 said.
+const OLD_TOO_LARGE: ReasonPhrase = ReasonPhrase::from_static(b"Request Entity Too Large");
 const JSON: &str = "application/json; charset=utf-8";
 const NSQ_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-nsq-content-type");

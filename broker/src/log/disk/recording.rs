@@ -90,7 +90,9 @@ impl RecordingDisk {
 
     /// Nothing fails any more.
     pub(crate) fn heal(&self) {
-        self.state.lock().faults.clear();
+        let mut state = self.state.lock();
+        state.faults.clear();
+        state.once.clear();
     }
 
     /// The file system after a crash once the first `moment` operations were done.
@@ -141,12 +143,6 @@ impl RecordingDisk {
         names
             .map(|(name, inode)| (name.clone(), state.live.contents[*inode].len()))
             .collect()
-    }
-
-    /// The bytes of a file.
-    pub(crate) fn bytes(&self, path: &Path) -> Vec<u8> {
-        let state = self.state.lock();
-        state.live.contents[state.live.names[path]].clone()
     }
 
     fn apply(&self, operation: Operation) {
@@ -337,8 +333,11 @@ impl Operation {
         let parent = |path: &Path| Queue::Folder(path.parent().unwrap_or(path).to_owned());
         match self {
             Self::Write(inode, ..) | Self::Truncate(inode, _) | Self::Sync(inode) => Queue::File(*inode),
-            Self::Link(path, _) | Self::Rename(_, path) | Self::Unlink(path) => parent(path),
-            Self::Folder(path) | Self::RemoveFolder(path) => parent(path),
+            Self::Link(path, _)
+            | Self::Rename(_, path)
+            | Self::Unlink(path)
+            | Self::Folder(path)
+            | Self::RemoveFolder(path) => parent(path),
             Self::SyncFolder(path) => Queue::Folder(path.clone()),
             Self::SyncAll => Queue::All,
         }
@@ -372,14 +371,14 @@ fn power_lost(operations: &[Operation], moment: usize, mut dice: Dice) -> Image 
     for operation in &operations[..moment] {
         match operation {
             Operation::SyncAll => {
-                let all = std::mem::take(&mut unsynced);
-                all.into_values()
-                    .flatten()
-                    .for_each(|operation| image.apply(operation));
+                for operation in std::mem::take(&mut unsynced).into_values().flatten() {
+                    image.apply(operation);
+                }
             }
             Operation::Sync(_) | Operation::SyncFolder(_) => {
-                let synced = unsynced.remove(&operation.queue()).unwrap_or_default();
-                synced.into_iter().for_each(|operation| image.apply(operation));
+                for operation in unsynced.remove(&operation.queue()).unwrap_or_default() {
+                    image.apply(operation);
+                }
             }
             _ => unsynced.entry(operation.queue()).or_default().push(operation),
         }
@@ -396,6 +395,8 @@ fn power_lost(operations: &[Operation], moment: usize, mut dice: Dice) -> Image 
             image.apply(&Operation::Write(*inode, *offset, torn));
         }
     }
+    let Image { names, folders, .. } = &mut image;
+    names.retain(|name, _| name.parent().is_some_and(|folder| folders.contains(folder)));
     image
 }
 

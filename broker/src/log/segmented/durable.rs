@@ -5,8 +5,9 @@
 use std::io;
 use std::sync::Arc;
 
+use super::commit::Writer;
 use super::segment::Segment;
-use super::topic::{SegmentedLog, Writer};
+use super::topic::SegmentedLog;
 use super::writer::{Place, Writing};
 use crate::log::absent::Absent;
 use crate::log::disk::DiskFile;
@@ -36,7 +37,7 @@ impl SyncJob {
             target.file.sync()?;
         }
         if self.folder {
-            self.log.home.disk.sync_dir(&self.log.home.folder)?;
+            self.log.home.sync_folder()?;
         }
         Ok(())
     }
@@ -210,14 +211,15 @@ impl SegmentedLog {
                 segment.remove()?;
             }
         }
-        self.home.disk.sync_dir(&self.home.folder)?;
-        if let Some(last) = old.iter().rfind(|segment| segment.base < from) {
-            last.cut_to_synced();
-        }
+        self.home.sync_folder()?;
         {
             let mut view = self.view.lock();
             view.segments.retain(|segment| segment.base < from);
             view.segments.extend(fresh.iter().cloned());
+        }
+        // Only now: who reads a segment that ends early looks again where the records are.
+        if let Some(last) = old.iter().rfind(|segment| segment.base < from) {
+            last.cut_to_synced();
         }
         self.hints.lock().clear();
         writer.dirty.retain(|segment| segment.base < from);
@@ -255,25 +257,33 @@ impl SegmentedLog {
         }
     }
 
-    /// Syncs what is written and marks it; the log is closed already.
-    pub(super) fn sync_for_close(self: &SegmentedLog) -> Result<(), LogError> {
-        self.services.syncer.round();
+    /// Syncs and marks what is written; the log takes nothing any more, and touches no file afterwards.
+    pub(super) fn finish(&self) -> Result<(), LogError> {
         if let Some(this) = self.this.upgrade() {
             self.services.syncer.round_for(&this);
         }
-        let writer = self.writer.lock();
-        let synced = writer.dirty.iter().all(|segment| {
+        let mut writer = self.writer.lock();
+        let synced = writer.dirty.drain(..).fold(true, |synced, segment| {
             let extent = segment.extent();
-            extent.synced_len == extent.len
+            synced && extent.synced_len == extent.len
         });
-        drop(writer);
-        for segment in &self.view.lock().segments {
+        for batch in std::mem::take(&mut writer.awaiting) {
+            let unknown = LogError::Unknown("closed before the sync".into());
+            self.fail(batch.commit, batch.range, unknown);
+        }
+        writer.place = None;
+        let mut view = self.view.lock();
+        view.absent_changed = false;
+        for segment in &view.segments {
             segment.close();
         }
         if synced {
             Ok(())
         } else {
-            Err(LogError::Disk("not everything could be synced".into()))
+            Err(LogError::Disk(self.describe(
+                "close",
+                &io::Error::other("not everything could be synced"),
+            )))
         }
     }
 
@@ -314,7 +324,7 @@ impl SegmentedLog {
         file.write_at(&absent.encode(), 0)?;
         file.sync()?;
         home.disk.rename(&aside, &name)?;
-        home.disk.sync_dir(&home.folder)
+        home.sync_folder()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -12,12 +12,11 @@ use parking_lot::Mutex;
 
 use super::budget::MemoryBudget;
 use super::handles::Handles;
-use super::retention::Retention;
 use super::sync::Syncer;
 use super::topic::SegmentedLog;
 use crate::clock::Clock;
 use crate::log::disk::{Disk, RealDisk};
-use crate::log::engine::{Durability, LogError, TailWatch};
+use crate::log::engine::{Retention, Durability, LogError, TailWatch};
 use crate::log::sequence::Sequence;
 
 /// What holds for all logs of an engine.
@@ -68,7 +67,7 @@ pub struct LogOptions {
     pub watch: Arc<dyn TailWatch>,
 }
 
-/// The engine that keeps logs in segment files.
+/// The engine that keeps logs in segment files. Outlives its logs: without it nobody syncs.
 pub struct SegmentedEngine {
     services: Arc<Services>,
     logs: Mutex<HashMap<u64, Weak<SegmentedLog>>>,
@@ -103,8 +102,7 @@ impl SegmentedEngine {
 
     /// An engine on any file system; rounds of syncs happen when [`SegmentedEngine::sync_round`] is called.
     pub(super) fn without_thread(options: EngineOptions, disk: Arc<dyn Disk>) -> Result<Self, LogError> {
-        disk.create_dir(&options.root)
-            .map_err(|error| failed("create the topics' folder", &error))?;
+        create_root(&*disk, &options.root).map_err(|error| failed("create the topics' folder", &error))?;
         let handles = Arc::new(Handles::new(Arc::clone(&disk), options.max_open_files));
         let (root, clock, timeout) = (options.root.clone(), options.clock, options.sync_timeout);
         Ok(Self {
@@ -122,7 +120,7 @@ impl SegmentedEngine {
     }
 
     /// Opens the log of the topic with this number, creates it when it is new and recovers it when it was not
-    /// closed. Logs may be opened in parallel. Fails when the log is open already.
+    /// closed. Different logs may be opened in parallel. Fails when the log is open already.
     ///
     /// # Errors
     /// [`LogError::Disk`]; the same call can succeed later.
@@ -130,7 +128,7 @@ impl SegmentedEngine {
         if self.find(number).is_some() {
             return Err(LogError::Disk(format!("log {number} is open already").into()));
         }
-        let folder: Arc<std::path::Path> = self.folder(number).into();
+        let folder: Arc<Path> = self.folder(number).into();
         let log = SegmentedLog::open(&self.services, folder, options)
             .map_err(|error| failed(&format!("open log {number}"), &error))?;
         self.logs.lock().insert(number, Arc::downgrade(&log));
@@ -142,12 +140,15 @@ impl SegmentedEngine {
     /// # Errors
     /// [`LogError::Disk`] when files are left; the call can be repeated.
     pub fn remove(&self, number: u64) -> Result<(), LogError> {
-        if let Some(log) = self.find(number) {
-            log.abandon();
-        }
-        self.logs.lock().remove(&number);
+        let open = self.logs.lock().remove(&number).and_then(|log| log.upgrade());
         let disk = &self.services.disk;
-        disk.remove_dir(&self.folder(number))
+        let removed = self.services.syncer.between_rounds(|| {
+            if let Some(log) = open {
+                log.abandon();
+            }
+            disk.remove_dir(&self.folder(number))
+        });
+        removed
             .and_then(|()| disk.sync_dir(&self.services.options.root))
             .map_err(|error| failed(&format!("delete log {number}"), &error))
     }
@@ -198,7 +199,7 @@ impl SegmentedEngine {
         } = &*self.services;
         let path = options.root.join(PROBE);
         let tested = handles.with_room(|| disk.create(&path)).and_then(|file| {
-            file.write_at(&[0; PROBE_BYTES], 0)?;
+            file.write_at(&vec![0; PROBE_BYTES], 0)?;
             file.sync()
         });
         disk.unlink(&path)?;
@@ -226,6 +227,13 @@ impl Drop for SegmentedEngine {
         {
             tracing::error!("the sync thread has panicked");
         }
+    }
+}
+
+fn create_root(disk: &dyn Disk, root: &Path) -> io::Result<()> {
+    match (disk.create_dir(root)?, root.parent()) {
+        (true, Some(parent)) => disk.sync_dir(parent),
+        _ => Ok(()),
     }
 }
 

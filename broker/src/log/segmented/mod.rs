@@ -3,15 +3,17 @@
 //! | file | duty |
 //! |---|---|
 //! | `engine` | opens, checks and deletes logs; what they share |
-//! | `topic` | one log: from `append` to readable |
+//! | `topic` | one log, as the contract asks for it |
+//! | `commit` | one batch: written, then published or refused |
 //! | `writer` | records into segments, undone when it fails |
 //! | `segment` | one segment: its two files and how far they go |
-//! | `index` | the sparse index of a segment |
+//! | `index` | the entries of a segment's sparse index |
+//! | `indexed` | the index in use |
 //! | `walk` | from record to record through a file, verified |
 //! | `view` | segments and gaps: what there is to read |
 //! | `reader` | reads, seeks, damage |
 //! | `sync`, `durable` | when files are synced; what follows for a log |
-//! | `recovery` | from a folder to an open log |
+//! | `recovery`, `marks` | from a folder to an open log; what can be trusted in it |
 //! | `retention` | which segments go |
 //! | `budget`, `handles` | bounds for memory and open files, for all logs together |
 //!
@@ -20,10 +22,13 @@
 //! file holds. Names that end in `.new` are unfinished.
 
 mod budget;
+mod commit;
 mod durable;
 mod engine;
 mod handles;
 mod index;
+mod indexed;
+mod marks;
 mod reader;
 mod recovery;
 mod retention;
@@ -40,5 +45,4 @@ mod crash_tests;
 mod tests;
 
 pub use engine::{EngineOptions, LogOptions, SegmentedEngine};
-pub use retention::Retention;
 pub use topic::SegmentedLog;

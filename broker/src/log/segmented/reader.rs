@@ -57,7 +57,11 @@ impl SegmentedLog {
             };
             let found = match self.read_spot(&spot, max_bytes) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    self.lose_segment(&spot);
+                    self.report_damage(
+                        &spot,
+                        SequenceRange::new(spot.from, spot.bound),
+                        "segment file missing",
+                    );
                     continue;
                 }
                 found => found.map_err(|error| LogError::Read(self.describe("read", &error)))?,
@@ -90,7 +94,12 @@ impl SegmentedLog {
             if part.is_empty() || segment.extent().end <= part.start {
                 continue;
             }
-            for block in segment.blocks(part, |block| block.delayed > 0).map_err(failed)? {
+            let blocks = match segment.blocks(part, |block| block.delayed > 0) {
+                // Who reads the segment finds it missing and says so.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                blocks => blocks.map_err(failed)?,
+            };
+            for block in blocks {
                 let file = segment.file().map_err(failed)?;
                 let mut walk = Walk::new(&*file, block.offset, block.offset + u64::from(block.bytes));
                 let mut expected = SequenceRange::new(block.first, part.end);
@@ -122,9 +131,10 @@ impl SegmentedLog {
         let Some(segment) = segment else {
             return Ok(self.end());
         };
-        let mut from = segment
-            .reaching(unix_ns)
-            .map_err(|error| LogError::Read(self.describe("read", &error)))?;
+        let mut from = match segment.reaching(unix_ns) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => segment.base,
+            found => found.map_err(|error| LogError::Read(self.describe("read", &error)))?,
+        };
         while let Some(chunk) = self.read(from, READ)? {
             if let Some(record) = chunk.records().find(|record| record.timestamp >= unix_ns) {
                 return Ok(record.sequence);
@@ -160,36 +170,27 @@ impl SegmentedLog {
                 .lock()
                 .put(spot.segment.base, next.max(spot.from), offset);
         }
-        self.report_damage(SequenceRange::new(expected, next));
+        self.report_damage(spot, SequenceRange::new(expected, next), "bad bytes");
         Ok(next.max(spot.from))
     }
 
-    /// A file is not there. Unless it went because nobody needs it, what was to be read is lost.
-    fn lose_segment(&self, spot: &Spot) {
-        let segment = &spot.segment;
-        let view = self.view.lock();
-        let known = view.segments.iter().any(|known| Arc::ptr_eq(known, segment));
-        drop(view);
-        if known {
-            let folder = self.home.folder.display();
-            tracing::error!(%folder, segment = %segment.base, "segment file is missing");
-            self.report_damage(SequenceRange::new(spot.from, spot.bound));
-        }
-    }
-
-    /// The records in `range` are lost: counts them and never looks for them again.
-    fn report_damage(&self, range: SequenceRange) {
+    /// The records in `range` are lost: counts them and never looks for them again. Unless the segment went,
+    /// or another took its place, while it was being read.
+    fn report_damage(&self, spot: &Spot, range: SequenceRange, what: &str) {
         let lost = {
             let mut view = self.view.lock();
+            let now = view.spot(spot.from, spot.bound);
+            if now.is_none_or(|now| !Arc::ptr_eq(&now.segment, &spot.segment)) {
+                return;
+            }
             let lost = range.len() - view.absent.overlap(range);
             view.forget(range);
             lost
         };
         if lost > 0 {
             self.damaged.fetch_add(lost, Ordering::Relaxed);
-            let (from, to) = (range.start, range.end);
             let folder = self.home.folder.display();
-            tracing::error!(%folder, %from, %to, records = lost, "records lost to damage");
+            tracing::error!(%folder, from = %range.start, to = %range.end, records = lost, what, "records lost");
         }
     }
 }
@@ -251,7 +252,8 @@ fn read_segment(
             Stopped::Beyond => return Ok(Found::Nothing),
         }
     }
-    Ok(Found::Nothing)
+    // The segment has a record at or after the wanted ones, but its file ends before.
+    Ok(Found::Damage(len, expected))
 }
 
 /// Dense verified records in a buffer.

@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use parking_lot::Mutex;
 
+use super::commit::Writer;
 use super::durable::ABSENT;
 use super::engine::{LogOptions, Services};
-use super::index::{Entries, Entry, Mark, Unwritten};
+use super::index::{Mark, Unwritten};
+use super::marks::Marks;
 use super::segment::{Findings, Home, INDEX, RECORDS, Segment, UNFINISHED};
-use super::topic::{SegmentedLog, Writer};
+use super::topic::SegmentedLog;
 use super::view::View;
 use super::walk::{Step, Walk};
 use super::writer::Place;
@@ -152,17 +154,17 @@ impl<'h> Recovery<'h> {
             .handles
             .with_room(|| self.home.disk.open(&self.path(base, RECORDS)))?;
         let len = file.len()?;
-        let index = self.load_index(base)?;
-        let findings = match index.mark {
+        let marks = self.load_marks(base)?;
+        let findings = match marks.last {
             Some(mark) if mark.sealed && mark.len <= len => Findings {
                 len: mark.len,
                 end: mark.end,
                 mark,
-                index_len: index.len,
+                index_len: marks.index_len,
                 unwritten: Unwritten::resuming(mark.highest),
                 sealed: true,
             },
-            _ => self.scan(&*file, len, &index, SequenceRange::new(base, bound))?,
+            _ => self.scan(&*file, len, &marks, SequenceRange::new(base, bound))?,
         };
         self.end = Some(findings.end.max(base));
         if findings.len == 0 {
@@ -185,10 +187,10 @@ impl<'h> Recovery<'h> {
         &mut self,
         file: &dyn DiskFile,
         len: u64,
-        index: &Index,
+        marks: &Marks,
         names: SequenceRange,
     ) -> io::Result<Findings> {
-        let mark = index.mark.unwrap_or(Mark::start(names.start));
+        let mark = marks.last.unwrap_or(Mark::start(names.start));
         let mut unwritten = Unwritten::resuming(mark.highest);
         let mut expected = SequenceRange::new(mark.first, names.end);
         let mut walk = Walk::new(file, mark.offset.min(len), len);
@@ -212,7 +214,7 @@ impl<'h> Recovery<'h> {
             };
             // Behind the last mark bad bytes are a torn end. Without any mark nobody knows, and whatever is
             // whole is kept.
-            let torn = walk.offset() >= index.synced_len && index.mark.is_some();
+            let torn = walk.offset() >= marks.synced_len && marks.last.is_some();
             if at_end || torn || !walk.resync(expected)? {
                 break;
             }
@@ -220,9 +222,9 @@ impl<'h> Recovery<'h> {
         }
         self.lose(SequenceRange::new(
             expected.start,
-            index.synced_end.min(names.end),
+            marks.synced_end.min(names.end),
         ));
-        let end = expected.start.max(index.synced_end.min(names.end));
+        let end = expected.start.max(marks.synced_end.min(names.end));
         if end_of_records < len {
             tracing::warn!(folder = %self.home.folder.display(), segment = %names.start, bytes = len - end_of_records,
                 from = %expected.start, "torn end of a log cut");
@@ -236,7 +238,7 @@ impl<'h> Recovery<'h> {
                 len: mark.len.min(end_of_records),
                 ..mark
             },
-            index_len: index.len,
+            index_len: marks.index_len,
             unwritten,
             sealed: false,
         })
@@ -253,16 +255,16 @@ impl<'h> Recovery<'h> {
         }
     }
 
-    fn load_index(&self, base: Sequence) -> io::Result<Index> {
+    fn load_marks(&self, base: Sequence) -> io::Result<Marks> {
         let opened = self
             .home
             .handles
             .with_room(|| self.home.disk.open(&self.path(base, INDEX)));
         let file = match opened {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Index::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Marks::default()),
             opened => opened?,
         };
-        Index::load(&*file)
+        Marks::load(&*file)
     }
 
     fn path(&self, base: Sequence, ending: &str) -> Box<Path> {
@@ -270,66 +272,6 @@ impl<'h> Recovery<'h> {
             .folder
             .join(format!("{:020}{ending}", base.get()))
             .into()
-    }
-}
-
-/// What an index file tells.
-#[derive(Default)]
-struct Index {
-    /// The last mark up to which all entries are whole.
-    mark: Option<Mark>,
-    /// Bytes of entries up to that mark.
-    len: u64,
-    /// Bytes of the segment that were synced according to any mark.
-    synced_len: u64,
-    /// First sequence that was not, according to any mark.
-    synced_end: Sequence,
-}
-
-impl Index {
-    fn load(file: &dyn DiskFile) -> io::Result<Self> {
-        let len = file.len()?;
-        let count = len / Entry::SIZE as u64;
-        let entries = Entries::new(file, len);
-        if count > 0
-            && let Ok(last) = entries.read(count - 1, 1)
-            && let [Entry::Mark(mark)] = last[..]
-            && mark.sealed
-        {
-            return Ok(Self::default().with(mark, count * Entry::SIZE as u64));
-        }
-        let mut index = Self::default();
-        let mut whole = true;
-        for at in 0..count {
-            match entries.read(at, 1) {
-                Ok(read) => {
-                    if let [Entry::Mark(mark)] = read[..] {
-                        let len = if whole {
-                            (at + 1) * Entry::SIZE as u64
-                        } else {
-                            index.len
-                        };
-                        let kept = index.mark;
-                        index = index.with(mark, len);
-                        if !whole {
-                            index.mark = kept;
-                        }
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::InvalidData => whole = false,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(index)
-    }
-
-    fn with(self, mark: Mark, len: u64) -> Self {
-        Self {
-            mark: Some(mark),
-            len,
-            synced_len: self.synced_len.max(mark.len),
-            synced_end: self.synced_end.max(mark.end),
-        }
     }
 }
 

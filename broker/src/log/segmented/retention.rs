@@ -2,42 +2,22 @@
 //! finished. Goes out: deleted segments. Must not know who finished what.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::segment::Segment;
 use super::topic::SegmentedLog;
 use crate::log::sequence::{Sequence, SequenceRange};
-
-/// How long finished records are kept. None of both: not at all. Both: as long as both allow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Retention {
-    /// Finished records are kept for this long after they were published.
-    pub time: Option<Duration>,
-    /// Finished records are kept up to this many bytes.
-    pub bytes: Option<u64>,
-}
-
-impl Retention {
-    /// True when a segment whose newest record was stamped `newest` stays, where it and what follows it below
-    /// the floor have `finished` bytes.
-    fn keeps(self, newest: i64, finished: u64, wall: i64) -> bool {
-        let age = Duration::from_nanos(u64::try_from(wall.saturating_sub(newest)).unwrap_or(0));
-        let young = self.time.is_none_or(|time| age < time);
-        let small = self.bytes.is_none_or(|bytes| finished <= bytes);
-        (self.time.is_some() || self.bytes.is_some()) && young && small
-    }
-}
 
 impl SegmentedLog {
     /// Deletes segments of which no record lies at or above `floor`, oldest first, as retention allows.
     pub(super) fn remove_below(&self, floor: Sequence) {
         let retention = *self.retention.lock();
         let wall = self.services.options.clock.wall();
-        let gone: Vec<Arc<Segment>> = {
+        let (gone, base) = {
             let mut view = self.view.lock();
             let sealed = |segment: &&Arc<Segment>| segment.extent().sealed && segment.extent().end <= floor;
-            // The last segment stays: it tells the next start where the log ends.
-            let older = view.segments.len().saturating_sub(1);
+            // The last segment that survives a power cut stays: it tells the next start where the log ends.
+            let durable = |segment: &Arc<Segment>| segment.extent().synced_len > 0;
+            let older = view.segments.iter().rposition(durable).unwrap_or(0);
             let finished = view.segments[..older].iter().take_while(sealed);
             let finished: Vec<_> = finished.map(|segment| segment.extent()).collect();
             let mut bytes: u64 = finished.iter().map(|extent| extent.len).sum();
@@ -49,15 +29,15 @@ impl SegmentedLog {
                 bytes -= extent.len;
                 count += 1;
             }
-            let gone: Vec<_> = view.segments.drain(..count).collect();
-            if !gone.is_empty()
-                && let Some(base) = view.segments.first().map(|first| first.base)
-            {
-                view.absent.forget_below(base);
-                self.tail.lock().forget_below(base);
-            }
-            gone
+            let gone: Vec<Arc<Segment>> = view.segments.drain(..count).collect();
+            let base = view
+                .segments
+                .first()
+                .map_or(Sequence::default(), |first| first.base);
+            view.absent.forget_below(base);
+            (gone, base)
         };
+        self.tail.lock().forget_below(base);
         for segment in gone {
             if let Err(error) = segment.remove() {
                 let folder = self.home.folder.display();
@@ -71,7 +51,9 @@ impl SegmentedLog {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::Duration;
+
+    use crate::log::engine::Retention;
 
     #[test]
     fn finished_records_stay_while_young_and_few() {

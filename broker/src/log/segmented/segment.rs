@@ -1,5 +1,5 @@
-//! Duty: one segment of a log: its two files, how far they are written, synced and indexed. Comes in: written
-//! records, syncs. Goes out: offsets to read from, blocks, marks. Must not know other segments or commits.
+//! Duty: one segment of a log: its files, and how far they are written and synced. Comes in: written records,
+//! syncs. Goes out: the file to read, its extent. Must not know other segments or commits.
 
 use std::io;
 use std::path::Path;
@@ -8,24 +8,21 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::handles::{Handles, Slot};
-use super::index::{Block, Entries, Entry, Mark, Unwritten};
-use super::walk::{Step, Walk};
+use super::index::{Mark, Unwritten};
 use crate::log::disk::{Disk, DiskFile};
 use crate::log::record::Record;
-use crate::log::sequence::{Sequence, SequenceRange};
+use crate::log::sequence::Sequence;
 
 /// One segment. Its name is the sequence below which it holds nothing.
 pub(super) struct Segment {
     /// No record below this sequence is in the segment.
     pub(super) base: Sequence,
-    folder: Arc<Path>,
-    disk: Arc<dyn Disk>,
-    handles: Arc<Handles>,
+    pub(super) home: Home,
     records: Arc<Slot>,
-    index: Arc<Slot>,
+    pub(super) index: Arc<Slot>,
     /// Held while the index file is written.
-    index_turn: Mutex<()>,
-    state: Mutex<State>,
+    pub(super) index_turn: Mutex<()>,
+    pub(super) state: Mutex<State>,
 }
 
 /// Where a segment lives.
@@ -37,6 +34,13 @@ pub(super) struct Home {
     pub(super) disk: Arc<dyn Disk>,
     /// The open files.
     pub(super) handles: Arc<Handles>,
+}
+
+impl Home {
+    /// Makes the names in the folder durable.
+    pub(super) fn sync_folder(&self) -> io::Result<()> {
+        self.handles.with_room(|| self.disk.sync_dir(&self.folder))
+    }
 }
 
 /// How far a segment goes.
@@ -74,19 +78,20 @@ pub(super) struct Findings {
     pub(super) sealed: bool,
 }
 
-struct State {
-    len: u64,
-    end: Sequence,
-    synced_len: u64,
-    synced_end: Sequence,
-    sealed: bool,
-    removed: bool,
+/// What changes in a segment.
+pub(super) struct State {
+    pub(super) len: u64,
+    pub(super) end: Sequence,
+    pub(super) synced_len: u64,
+    pub(super) synced_end: Sequence,
+    pub(super) sealed: bool,
+    pub(super) removed: bool,
     /// The last mark in the index file.
-    mark: Mark,
-    index_len: u64,
+    pub(super) mark: Mark,
+    pub(super) index_len: u64,
     /// True when what is in the index file cannot be relied on.
-    index_broken: bool,
-    unwritten: Unwritten,
+    pub(super) index_broken: bool,
+    pub(super) unwritten: Unwritten,
 }
 
 impl Segment {
@@ -102,8 +107,10 @@ impl Segment {
             sealed: false,
         };
         let segment = Self::recovered(home, base, findings);
+        // Pinned first: until it is synced it must not be closed, nor be looked for under its later name.
+        segment.records.pin(true);
         let path = segment.path(if aside { ASIDE } else { RECORDS });
-        segment.handles.create(&segment.records, &path)?;
+        home.handles.create(&segment.records, &path)?;
         Ok(segment)
     }
 
@@ -111,9 +118,7 @@ impl Segment {
     pub(super) fn recovered(home: &Home, base: Sequence, findings: Findings) -> Self {
         Self {
             base,
-            folder: Arc::clone(&home.folder),
-            disk: Arc::clone(&home.disk),
-            handles: Arc::clone(&home.handles),
+            home: home.clone(),
             records: Arc::default(),
             index: Arc::default(),
             index_turn: Mutex::new(()),
@@ -134,7 +139,7 @@ impl Segment {
 
     /// The file of records.
     pub(super) fn file(&self) -> io::Result<Arc<dyn DiskFile>> {
-        self.handles.get(&self.records, || self.path(RECORDS))
+        self.home.handles.get(&self.records, || self.path(RECORDS))
     }
 
     /// How far the segment goes.
@@ -196,7 +201,7 @@ impl Segment {
 
     /// Puts a segment that was made aside in its place, instead of one with the same base.
     pub(super) fn take_place(&self) -> io::Result<()> {
-        self.disk.rename(&self.path(ASIDE), &self.path(RECORDS))
+        self.home.disk.rename(&self.path(ASIDE), &self.path(RECORDS))
     }
 
     /// Gives up what is not synced: it lies in another segment now.
@@ -216,7 +221,7 @@ impl Segment {
     /// Removes a segment that was made aside.
     pub(super) fn discard(&self) -> io::Result<()> {
         self.records.close();
-        self.disk.unlink(&self.path(ASIDE))
+        self.home.disk.unlink(&self.path(ASIDE))
     }
 
     /// Closes both files.
@@ -229,198 +234,16 @@ impl Segment {
     pub(super) fn remove(&self) -> io::Result<()> {
         self.state.lock().removed = true;
         self.close();
-        self.disk.unlink(&self.path(RECORDS))?;
-        self.disk.unlink(&self.path(INDEX))
+        self.home.disk.unlink(&self.path(RECORDS))?;
+        self.home.disk.unlink(&self.path(INDEX))
     }
 
-    /// Writes the index up to what is synced, with a mark, and syncs it.
-    pub(super) fn write_index(&self) -> io::Result<()> {
-        let _turn = self.index_turn.lock();
-        if self.state.lock().index_broken {
-            self.rebuild_file()?;
-        }
-        let (bytes, blocks, mark, at) = {
-            let mut state = self.state.lock();
-            let sealed = state.sealed && state.synced_len == state.len;
-            if sealed {
-                state.unwritten.close();
-            }
-            let (blocks, mark) = state
-                .unwritten
-                .synced_to(state.synced_end, state.synced_len, sealed);
-            if state.removed || mark == state.mark {
-                return Ok(());
-            }
-            (encode(blocks, mark), blocks.len(), mark, state.index_len)
-        };
-        let file = self.index_file(at)?;
-        file.write_at(&bytes, at)?;
-        if let Err(error) = file.sync() {
-            // What a failed sync leaves in the file cannot be known.
-            self.state.lock().index_broken = true;
-            return Err(error);
-        }
-        let mut state = self.state.lock();
-        state.unwritten.written(blocks);
-        state.index_len = at + bytes.len() as u64;
-        state.mark = mark;
-        Ok(())
-    }
-
-    /// Offset of a record at or before `sequence`, a few KiB before it at most.
-    pub(super) fn locate(&self, sequence: Sequence) -> io::Result<u64> {
-        self.with_index(
-            |unwritten| unwritten.block_before(sequence).map(|block| block.offset),
-            |entries, in_memory| {
-                if let Some(offset) = in_memory {
-                    return Ok(offset);
-                }
-                match entries.partition_point(|entry| entry.first() <= sequence)? {
-                    0 => Ok(0),
-                    after => Ok(entries.read(after - 1, 1)?.first().map_or(0, Entry::offset)),
-                }
-            },
-        )
-    }
-
-    /// The blocks that reach into `range` and are `wanted`.
-    pub(super) fn blocks(
-        &self,
-        range: SequenceRange,
-        wanted: impl Fn(&Block) -> bool,
-    ) -> io::Result<Vec<Block>> {
-        let wanted = |block: &&Block| block.first < range.end && wanted(block);
-        self.with_index(
-            |unwritten| unwritten.blocks().filter(wanted).copied().collect::<Vec<_>>(),
-            |entries, in_memory| {
-                let mut found = Vec::new();
-                let after = entries.partition_point(|entry| entry.first() <= range.start)?;
-                let end = entries.partition_point(|entry| entry.first() < range.end)?;
-                let mut at = after.saturating_sub(1);
-                while at < end {
-                    let read = entries.read(at, ENTRIES_AT_ONCE.min(end - at))?;
-                    at += read.len() as u64;
-                    found.extend(read.iter().filter_map(Entry::block).filter(wanted));
-                }
-                found.extend(in_memory);
-                Ok(found)
-            },
-        )
-    }
-
-    /// A sequence at or before the first record stamped at or after `unix_ns`.
-    pub(super) fn reaching(&self, unix_ns: i64) -> io::Result<Sequence> {
-        self.with_index(
-            |unwritten| {
-                unwritten
-                    .blocks()
-                    .find(|block| block.highest >= unix_ns)
-                    .map(|block| block.first)
-            },
-            |entries, in_memory| {
-                let at = entries.partition_point(|entry| entry.highest() < unix_ns)?;
-                let entry = entries.read(at, 1)?.first().map(Entry::first);
-                Ok(entry.or(in_memory).unwrap_or(self.base))
-            },
-        )
-    }
-
-    /// Answers from the index, given what `in_memory` found in the part that is not in the file yet. When the
-    /// file is missing or damaged it is made anew first.
-    fn with_index<M, T>(
-        &self,
-        in_memory: impl Fn(&Unwritten) -> M,
-        answer: impl Fn(&Entries<'_>, M) -> io::Result<T>,
-    ) -> io::Result<T> {
-        let attempt = || {
-            let (len, found) = {
-                let state = self.state.lock();
-                (state.index_len, in_memory(&state.unwritten))
-            };
-            if len == 0 {
-                return answer(&Entries::none(), found);
-            }
-            answer(&Entries::new(&*self.index_file(len)?, len), found)
-        };
-        match attempt() {
-            Err(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::NotFound) => {
-                tracing::error!(segment = %self.base, folder = %self.folder.display(), "index damaged, made anew");
-                let turn = self.index_turn.lock();
-                self.rebuild_file()?;
-                drop(turn);
-                attempt()
-            }
-            outcome => outcome,
-        }
-    }
-
-    /// Writes a new index file for what the file, not memory, has to cover. The caller holds the index's turn.
-    fn rebuild_file(&self) -> io::Result<()> {
-        let (covered, end) = {
-            let state = self.state.lock();
-            let next = state.unwritten.blocks().next();
-            next.map_or((state.len, state.end), |block| (block.offset, block.first))
-        };
-        let mut index = Unwritten::default();
-        let file = self.file()?;
-        let mut walk = Walk::new(&*file, 0, covered);
-        let mut expected = SequenceRange::new(self.base, end);
-        loop {
-            let at_end = match walk.step(expected)? {
-                Step::Record(record, offset, length) => {
-                    index.add(&record, offset, length);
-                    expected.start = record.sequence.next();
-                    continue;
-                }
-                step => matches!(step, Step::End),
-            };
-            if at_end || !walk.resync(expected)? {
-                break;
-            }
-        }
-        index.close();
-        let (blocks, mut mark) = index.synced_to(end, covered, false);
-        {
-            let state = self.state.lock();
-            (mark.end, mark.len) = (state.synced_end, state.synced_len);
-            mark.sealed = state.sealed && state.synced_len == state.len && covered == state.len;
-        }
-        let bytes = encode(blocks, mark);
-        self.index.close();
-        let aside = self.path(INDEX_ASIDE);
-        let file = self.handles.create(&self.index, &aside)?;
-        file.write_at(&bytes, 0)?;
-        file.sync()?;
-        self.disk.rename(&aside, &self.path(INDEX))?;
-        let mut state = self.state.lock();
-        state.index_len = bytes.len() as u64;
-        state.index_broken = false;
-        state.mark = mark;
-        Ok(())
-    }
-
-    fn index_file(&self, len: u64) -> io::Result<Arc<dyn DiskFile>> {
-        if len == 0 {
-            self.handles.create(&self.index, &self.path(INDEX))
-        } else {
-            self.handles.get(&self.index, || self.path(INDEX))
-        }
-    }
-
-    fn path(&self, ending: &str) -> Box<Path> {
-        self.folder
+    pub(super) fn path(&self, ending: &str) -> Box<Path> {
+        self.home
+            .folder
             .join(format!("{:020}{ending}", self.base.get()))
             .into()
     }
-}
-
-fn encode(blocks: &[Block], mark: Mark) -> Vec<u8> {
-    let entries = blocks
-        .iter()
-        .copied()
-        .map(Entry::Block)
-        .chain([Entry::Mark(mark)]);
-    entries.flat_map(|entry| entry.encode()).collect()
 }
 
 /// Ending of a file of records.
@@ -430,5 +253,3 @@ pub(super) const INDEX: &str = ".idx";
 /// Ending of names that recovery removes.
 pub(super) const UNFINISHED: &str = ".new";
 const ASIDE: &str = ".log.new";
-const INDEX_ASIDE: &str = ".idx.new";
-const ENTRIES_AT_ONCE: u64 = 1024;

@@ -93,6 +93,12 @@ impl Syncer {
         self.mark(&mut turn);
     }
 
+    /// Runs `operation` while no round runs.
+    pub(super) fn between_rounds<T>(&self, operation: impl FnOnce() -> T) -> T {
+        let _turn = self.turn.lock();
+        operation()
+    }
+
     /// Syncs and marks `log` whether it asked or not.
     pub(super) fn round_for(&self, log: &Arc<SegmentedLog>) {
         let _turn = self.turn.lock();

@@ -183,6 +183,13 @@ fn an_interval_that_follows_always_does_not_overtake() {
     assert!(ok(&bench.put(1, b"c")));
 }
 
+struct Wake(std::sync::mpsc::Sender<()>);
+impl std::task::Wake for Wake {
+    fn wake(self: Arc<Self>) {
+        self.0.send(()).unwrap();
+    }
+}
+
 #[test]
 fn the_sync_thread_answers_without_being_called() {
     let folder = tempfile::tempdir().unwrap();
@@ -197,12 +204,6 @@ fn the_sync_thread_answers_without_being_called() {
         })
         .collect();
     let (done, answered) = std::sync::mpsc::channel();
-    struct Wake(std::sync::mpsc::Sender<()>);
-    impl std::task::Wake for Wake {
-        fn wake(self: Arc<Self>) {
-            self.0.send(()).unwrap();
-        }
-    }
     let waker = Arc::new(Wake(done)).into();
     let mut context = std::task::Context::from_waker(&waker);
     let mut tickets: Vec<_> = logs
@@ -217,7 +218,7 @@ fn the_sync_thread_answers_without_being_called() {
         if std::pin::Pin::new(ticket).poll(&mut context).is_ready() {
             assert!(ok(&tickets.pop().unwrap()));
         } else {
-            answered.recv_timeout(Duration::from_secs(60)).unwrap();
+            answered.recv_timeout(Duration::from_mins(1)).unwrap();
         }
     }
     drop(logs);
@@ -388,6 +389,39 @@ fn damage_is_stepped_over_and_counted_once() {
     assert_eq!(again.log.damaged(), 2);
     assert_eq!(again.log.count(range(0, 1000)), 198);
     assert!(ok(&again.put(1, b"goes on")));
+}
+
+#[test]
+fn a_torn_end_is_cut_and_is_no_damage() {
+    let bench = Bench::new(Durability::Interval, 100_000);
+    bench.put(20, &[7; 172]);
+    bench.engine.sync_round();
+    bench.put(5, &[7; 172]);
+    let (path, whole) = bench.segment_files().pop().unwrap();
+    bench.disk.damage(&path, |bytes| {
+        bytes[22 * 200 + 30] ^= 1;
+        bytes.extend([0; 50]);
+    });
+    let again = bench.restarted();
+    assert_eq!(again.sequences(), (100..122).collect::<Vec<_>>());
+    assert_eq!(again.segment_files(), [(path, whole - 3 * 200)]);
+    assert_eq!(again.log.damaged(), 0);
+    assert!(ok(&again.put(1, b"goes on")));
+    assert_eq!(again.log.end().get(), 123);
+}
+
+#[test]
+fn a_file_that_lost_its_synced_end_is_damage() {
+    let bench = Bench::new(Durability::Interval, 1000);
+    bench.put(15, &[7; 172]);
+    bench.log.close().unwrap();
+    let (first, _) = bench.segment_files().remove(0);
+    bench.disk.damage(&first, |bytes| bytes.truncate(500));
+    let again = bench.restarted();
+    let expected: Vec<u64> = (100..102).chain(105..115).collect();
+    assert_eq!(again.sequences(), expected);
+    assert_eq!(again.log.damaged(), 3);
+    assert_eq!(again.log.count(range(0, 1000)), 12);
 }
 
 #[test]

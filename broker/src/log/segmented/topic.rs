@@ -4,21 +4,19 @@
 //! Three locks, always taken in this order and none of them while the watch is told: `writer` (held during a
 //! write), `pending` (short), and of `view` and `tail` one at a time (short). Others append while a write runs.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
+use super::commit::{UNMARKED_MAX, Writer};
 use super::engine::Services;
 use super::reader::Hints;
-use super::retention::Retention;
-use super::segment::{Home, Segment};
+use super::segment::Home;
 use super::view::View;
-use super::writer::{Place, Writing};
-use crate::log::engine::{Appended, Chunk, Commit, DelayedRecord, Durability, Footprint, LogError, TopicLog};
+use crate::log::engine::{Appended, Chunk, DelayedRecord, Durability, Footprint, LogError, TopicLog, Retention};
 use crate::log::news::{Announcer, News};
-use crate::log::pending::{Batch, Pending};
+use crate::log::pending::Pending;
 use crate::log::record::NewRecord;
 use crate::log::sequence::{Sequence, SequenceRange};
 use crate::log::tail::Tail;
@@ -43,35 +41,6 @@ pub struct SegmentedLog {
     pub(super) retention: Mutex<Retention>,
     /// Held while the list of absent sequences is written.
     pub(super) absent_turn: Mutex<()>,
-}
-
-/// What only the one who writes touches.
-#[derive(Default)]
-pub(super) struct Writer {
-    pub(super) place: Option<Place>,
-    /// Written, but not answered before the next sync.
-    pub(super) awaiting: VecDeque<Batch>,
-    /// Segments that are not wholly synced and marked, oldest first.
-    pub(super) dirty: Vec<Arc<Segment>>,
-    /// True when files were made since the folder was last synced.
-    pub(super) folder_dirty: bool,
-    /// True when a sync failed and the unsynced records have not been written anew.
-    pub(super) hurt: bool,
-    /// True when the watch was told that the disk fails.
-    pub(super) sick: bool,
-    pub(super) asked: Asked,
-    pub(super) unsynced_records: u64,
-    /// Bytes that no mark covers.
-    pub(super) unmarked: u64,
-}
-
-/// Whether a sync was asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Asked {
-    #[default]
-    No,
-    Later,
-    Now,
 }
 
 impl SegmentedLog {
@@ -106,32 +75,6 @@ impl SegmentedLog {
         self.writer.lock().sick
     }
 
-    /// Makes the records of `batch` readable. The caller holds the writer's lock.
-    pub(super) fn publish(&self, batch: Batch) {
-        for piece in batch.pieces {
-            self.tail.lock().push(piece);
-        }
-        self.end.store(batch.range.end.get(), Ordering::Release);
-        self.announcer.push(News::Committed {
-            commit: batch.commit,
-            end: batch.range.end,
-            delayed: batch.delayed,
-        });
-    }
-
-    /// Fails the tickets of `commit`, whose sequences become a gap. The caller holds the writer's lock.
-    pub(super) fn fail(&self, commit: Arc<Commit>, range: SequenceRange, error: LogError) {
-        self.view.lock().forget(range);
-        self.announcer.push(News::Failed { commit, error });
-    }
-
-    /// Tells that the disk fails.
-    pub(super) fn fall_sick(&self, writer: &mut Writer, error: LogError) {
-        tracing::error!(folder = %self.home.folder.display(), %error, "disk fails");
-        writer.sick = true;
-        self.announcer.push(News::Health(Err(error)));
-    }
-
     /// Stops the log without caring for what is not written: it is about to be deleted.
     pub(super) fn abandon(&self) {
         self.closed.store(true, Ordering::Release);
@@ -144,104 +87,16 @@ impl SegmentedLog {
             writer.dirty.clear();
             writer.place = None;
         }
-        let segments = self.view.lock().segments.split_off(0);
-        for segment in segments {
+        let view = std::mem::take(&mut *self.view.lock());
+        for segment in view.segments {
             segment.close();
         }
         self.services.budget.release(&self.tail);
         self.announcer.tell();
     }
 
-    fn commit(&self, writer: &mut Writer, batch: Batch) {
-        let ready = if writer.hurt { self.rescue(writer) } else { Ok(()) };
-        match ready.and_then(|()| self.write(writer, &batch)) {
-            Ok(()) => {
-                if std::mem::take(&mut writer.sick) {
-                    self.announcer.push(News::Health(Ok(())));
-                }
-                self.ask_sync(writer, &batch);
-                if self.always.load(Ordering::Relaxed) || !writer.awaiting.is_empty() {
-                    writer.awaiting.push_back(batch);
-                } else {
-                    self.publish(batch);
-                }
-            }
-            Err(error) => {
-                self.fail(batch.commit, batch.range, error.clone());
-                self.fall_sick(writer, error);
-            }
-        }
-    }
-
-    fn write(&self, writer: &mut Writer, batch: &Batch) -> Result<(), LogError> {
-        let limit = self.services.options.max_bytes_per_file;
-        let mut writing = Writing::new(&self.home, limit, writer.place.take(), false);
-        let written = batch
-            .pieces
-            .iter()
-            .try_for_each(|piece| writing.put(&piece.bytes));
-        if let Err(error) = written {
-            let (place, clean) = writing.undo();
-            writer.place = place;
-            let text = self.describe("write", &error);
-            return Err(if clean {
-                LogError::Refused(text)
-            } else {
-                LogError::Unknown(text)
-            });
-        }
-        let written = writing.finish();
-        writer.place = written.place;
-        writer.folder_dirty |= !written.created.is_empty();
-        self.view.lock().segments.extend(written.created);
-        for segment in written.touched {
-            writer.mark_dirty(segment);
-        }
-        Ok(())
-    }
-
-    fn ask_sync(&self, writer: &mut Writer, batch: &Batch) {
-        let options = &self.services.options;
-        writer.unsynced_records += batch.range.len();
-        writer.unmarked += batch
-            .pieces
-            .iter()
-            .map(|piece| piece.bytes.len() as u64)
-            .sum::<u64>();
-        let urgent = self.always.load(Ordering::Relaxed)
-            || writer.unsynced_records >= options.sync_every
-            || writer.unmarked >= UNMARKED_MAX / 4;
-        let now = match (urgent, writer.asked) {
-            (_, Asked::Now) | (false, Asked::Later) => return,
-            (urgent, _) => urgent,
-        };
-        self.ask(writer, now);
-    }
-
-    /// Asks the sync thread to come: at once, or within `sync_timeout`.
-    pub(super) fn ask(&self, writer: &mut Writer, now: bool) {
-        writer.asked = if now { Asked::Now } else { Asked::Later };
-        if let Some(this) = self.this.upgrade() {
-            self.services.syncer.ask(this, now);
-        }
-    }
-
     pub(super) fn describe(&self, what: &str, error: &std::io::Error) -> Arc<str> {
         format!("{what} in {}: {error}", self.home.folder.display()).into()
-    }
-}
-
-impl Writer {
-    /// A sync of everything written so far begins.
-    pub(super) fn begin_sync(&mut self) {
-        self.asked = Asked::No;
-        self.unsynced_records = 0;
-    }
-
-    fn mark_dirty(&mut self, segment: Arc<Segment>) {
-        if self.dirty.last().is_none_or(|last| !Arc::ptr_eq(last, &segment)) {
-            self.dirty.push(segment);
-        }
     }
 }
 
@@ -341,11 +196,9 @@ impl TopicLog for SegmentedLog {
             self.closed.store(true, Ordering::Release);
         }
         self.flush();
-        let closed = self.sync_for_close();
+        let finished = self.finish();
         self.services.budget.release(&self.tail);
-        closed
+        self.announcer.tell();
+        finished
     }
 }
-
-/// Bytes that may be written without a mark.
-const UNMARKED_MAX: u64 = 64 << 20;

@@ -1,13 +1,19 @@
+//! Statements about statsd.
+
+use std::time::Duration;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::metrics::latency::Percentile;
 
-fn options() -> StatsdOptions {
-    StatsdOptions {
+fn config() -> StatsdConfig {
+    StatsdConfig {
+        address: String::new(),
         prefix: String::new(),
+        interval: Duration::from_mins(1),
+        mem_stats: false,
         packet_size: 508,
-        memory: false,
         exclude_ephemeral: false,
     }
 }
@@ -44,34 +50,31 @@ fn text(datagrams: &[Vec<u8>]) -> String {
 proptest! {
     #[test]
     fn s_01_datagrams_hold_whole_lines_within_the_packet_size(
-        names in proptest::collection::vec("[a-z]{1,64}", 0..20), packet_size in 1_usize..600,
+        names in proptest::collection::vec("[a-z]{1,64}", 0..20), packet_size in 1_u64..600,
     ) {
         let topics = names.iter().map(|name| topic(name, 1, vec![channel("c", 1)])).collect();
-        let options = StatsdOptions { packet_size, ..options() };
+        let config = StatsdConfig { packet_size, ..config() };
         let now = reading(topics);
-        let datagrams = pack(&options, &now, &Reading::default());
+        let datagrams = pack(&config, &now, &Reading::default());
         for datagram in &datagrams {
             prop_assert!(datagram.ends_with(b"\n"));
             let lines = datagram.split(|byte| *byte == b'\n').count() - 1;
-            prop_assert!(datagram.len() <= packet_size || lines == 1);
+            prop_assert!(datagram.len() as u64 <= packet_size || lines == 1);
         }
-        let whole = StatsdOptions { packet_size: usize::MAX, ..options };
+        let whole = StatsdConfig { packet_size: u64::MAX, ..config };
         prop_assert_eq!(text(&datagrams), text(&pack(&whole, &now, &Reading::default())));
     }
 }
 
 #[test]
-fn s_02_the_prefix_names_the_broker() {
-    assert_eq!(prefix("nsq.%s", "my.host", 4150 + 1), "nsq.my_host_4151.");
-    assert_eq!(prefix("%s.%s.", "[::1]", 1), "[__1]_1.[__1]_1.");
-    assert_eq!(prefix("", "h", 1), "");
-    let options = StatsdOptions {
-        prefix: prefix("nsq.%s", "my.host", 4151),
-        memory: true,
-        ..options()
+fn s_02_every_name_starts_with_the_prefix() {
+    let config = StatsdConfig {
+        prefix: "nsq.my_host_4151.".to_owned(),
+        mem_stats: true,
+        ..config()
     };
     let sent = text(&pack(
-        &options,
+        &config,
         &reading(vec![topic("t", 1, vec![])]),
         &Reading::default(),
     ));
@@ -87,12 +90,12 @@ fn s_03_counters_hold_the_increase_even_when_it_is_none() {
     let first = reading(vec![topic("t", 5, vec![channel("c", 3)])]);
     let second = reading(vec![topic("t", 7, vec![channel("c", 3)])]);
     let again = reading(vec![topic("t", 2, vec![])]);
-    let sent = text(&pack(&options(), &first, &Reading::default()));
+    let sent = text(&pack(&config(), &first, &Reading::default()));
     assert!(sent.starts_with("topic.t.message_count:5|c\n"), "{sent}");
-    let sent = text(&pack(&options(), &second, &first));
+    let sent = text(&pack(&config(), &second, &first));
     assert!(sent.starts_with("topic.t.message_count:2|c\n"), "{sent}");
     assert!(sent.contains("topic.t.channel.c.message_count:0|c\n"), "{sent}");
-    let sent = text(&pack(&options(), &again, &second));
+    let sent = text(&pack(&config(), &again, &second));
     assert!(sent.starts_with("topic.t.message_count:2|c\n"), "{sent}");
 }
 
@@ -120,7 +123,7 @@ fn s_04_percentiles_are_named_by_the_rounded_percent() {
         ..topic("t", 0, vec![])
     };
     let sent = text(&pack(
-        &options(),
+        &config(),
         &reading(vec![with_latency]),
         &Reading::default(),
     ));
@@ -141,12 +144,12 @@ fn s_05_ephemeral_queues_can_be_left_out() {
         topic("b", 1, vec![channel("x#ephemeral", 1), channel("y", 1)]),
     ];
     let now = reading(topics);
-    assert!(text(&pack(&options(), &now, &Reading::default())).contains("#ephemeral"));
-    let options = StatsdOptions {
+    assert!(text(&pack(&config(), &now, &Reading::default())).contains("#ephemeral"));
+    let config = StatsdConfig {
         exclude_ephemeral: true,
-        ..options()
+        ..config()
     };
-    let sent = text(&pack(&options, &now, &Reading::default()));
+    let sent = text(&pack(&config, &now, &Reading::default()));
     assert!(
         !sent.contains("#ephemeral") && sent.contains("topic.b.channel.y.depth"),
         "{sent}"
@@ -156,9 +159,9 @@ fn s_05_ephemeral_queues_can_be_left_out() {
 #[test]
 fn lines_come_in_the_order_of_stock() {
     let sent = text(&pack(
-        &StatsdOptions {
-            memory: true,
-            ..options()
+        &StatsdConfig {
+            mem_stats: true,
+            ..config()
         },
         &reading(vec![topic("t", 2, vec![channel("c", 2)]), topic("s", 0, vec![])]),
         &Reading::default(),

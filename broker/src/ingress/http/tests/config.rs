@@ -1,3 +1,5 @@
+//! Statements about `/config` and `/debug`.
+
 use super::*;
 
 #[tokio::test]

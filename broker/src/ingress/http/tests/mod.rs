@@ -14,17 +14,17 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
+use nsqx_proto::name::{ChannelName, TopicName};
 use parking_lot::Mutex;
 use tower::ServiceExt;
 
-use nsqx_proto::{ChannelName, TopicName};
 use super::{Door, service};
 use crate::clock::Clock;
+use crate::config::{ChangeError, Shown};
 use crate::desk::batch::Batch;
 use crate::desk::settings::{ChannelPatch, ChannelSettings, TopicPatch, TopicSettings};
 use crate::desk::{
-    Answer, Desk, DeskError, Info, Limits, Operation, OptionError, OptionValue, Peek, PeekedMessage, Place,
-    Readiness, SeekTo,
+    Answer, Desk, DeskError, Info, Limits, Operation, Peek, PeekedMessage, Place, Readiness, SeekTo,
 };
 use crate::metrics::snapshot::{Filter, Snapshot};
 
@@ -101,9 +101,9 @@ impl Desk for FakeDesk {
             http_port: -1,
             tcp_port: 4150,
             start_time: 1_796_053_195,
-            max_heartbeat_interval: Duration::from_mins(1),
+            max_heartbeat_interval: Duration::from_mins(1).into(),
             max_output_buffer_size: 65_536,
-            max_output_buffer_timeout: Duration::from_secs(30),
+            max_output_buffer_timeout: Duration::from_secs(30).into(),
             max_deflate_level: 6,
         }
     }
@@ -238,21 +238,21 @@ impl Desk for FakeDesk {
         ready(self.0.lock().snapshot.clone())
     }
 
-    fn option(&self, key: &str) -> Option<OptionValue> {
+    fn option(&self, key: &str) -> Option<Shown> {
         match key {
-            "data_path" => Some(OptionValue::Text("/var/lib/nsq".to_owned())),
-            "tls_cert" => Some(OptionValue::Text(String::new())),
-            "nsqlookupd_tcp_addresses" => Some(OptionValue::Json("[]".to_owned())),
-            "msg_timeout" => Some(OptionValue::Json("60000000000".to_owned())),
+            "data_path" => Some(Shown::Text("/var/lib/nsq".to_owned())),
+            "tls_cert" => Some(Shown::Text(String::new())),
+            "nsqlookupd_tcp_addresses" => Some(Shown::Json(serde_json::json!([]))),
+            "msg_timeout" => Some(Shown::Json(60_000_000_000_u64.into())),
             _ => None,
         }
     }
 
-    fn set_option(&self, key: &str, value: &[u8]) -> Result<OptionValue, OptionError> {
+    fn set_option(&self, key: &str, value: &[u8]) -> Result<Shown, ChangeError> {
         match (key, value) {
-            ("log_level", b"DEBUG") => Ok(OptionValue::Json("1".to_owned())),
-            ("log_level", _) => Err(OptionError::InvalidValue),
-            _ => Err(OptionError::Unchangeable),
+            ("log_level", b"DEBUG") => Ok(Shown::Json(1.into())),
+            ("log_level", _) => Err(ChangeError::Value),
+            _ => Err(ChangeError::Option),
         }
     }
 }

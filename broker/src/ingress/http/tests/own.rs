@@ -1,3 +1,5 @@
+//! Statements about the routes stock lacks.
+
 use bytes::Bytes;
 
 use super::*;

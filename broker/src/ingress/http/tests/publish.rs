@@ -1,3 +1,5 @@
+//! Statements about `/pub` and `/mpub`.
+
 use axum::body::Body;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Statements about the topic and channel routes.
+
 use super::*;
 
 const OPERATIONS: [&str; 5] = ["create", "delete", "empty", "pause", "unpause"];

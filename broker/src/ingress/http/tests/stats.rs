@@ -1,3 +1,5 @@
+//! Statements about `/stats` and `/metrics`.
+
 use super::*;
 use crate::metrics::latency::{LatencySummary, Percentile};
 use crate::metrics::snapshot::{ChannelStats, ClientStats, PubCount, TopicStats};

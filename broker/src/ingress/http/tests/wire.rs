@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::ingress::http::serve;
+use crate::ingress::http::{Connections, Remote, serve};
 
 struct Server {
     address: std::net::SocketAddr,
@@ -154,7 +154,10 @@ async fn h_06_h_15_chunked_bodies_have_the_same_limits() {
             with_length(line, &body[..size]),
         ] {
             let answer = server.exchange(&request).await;
-            assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+            assert!(
+                answer.starts_with("HTTP/1.1 413 Request Entity Too Large\r\n"),
+                "{answer}"
+            );
             assert!(
                 answer.ends_with(&format!(r#"{{"message":"{code}"}}"#)),
                 "{answer}"
@@ -262,4 +265,25 @@ async fn a_unix_socket_is_served_too() {
         () = serving => unreachable!("nobody stops it"),
     };
     assert!(answer.ends_with("\r\n\r\nOK"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_heads_end_the_connection_and_idling_does_not() {
+    let mut connections = Connections::new(service(FakeDesk::new(), Clock::start(), Door::Plain));
+    let (mut client, socket) = duplex(4096);
+    connections.add(socket, Remote("test".into()));
+    for _ in 0..2 {
+        client
+            .write_all(b"HEAD /ping HTTP/1.1\r\nHost: x\r\n\r\n")
+            .await
+            .unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\n") {
+            answer.push(client.read_u8().await.unwrap());
+        }
+        tokio::time::sleep(Duration::from_hours(1)).await;
+    }
+    client.write_all(b"GET /ping HTTP/1.1\r\nHo").await.unwrap();
+    let end = tokio::time::timeout(Duration::from_mins(1), client.read(&mut [0])).await;
+    assert_eq!(end.expect("the connection is closed").unwrap(), 0);
 }
