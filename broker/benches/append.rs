@@ -7,7 +7,8 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use nsqx_broker::clock::Clock;
 use nsqx_broker::log::engine::{DelayedRecord, Durability, LogError, TailWatch, TopicLog};
 use nsqx_broker::log::record::NewRecord;
-use nsqx_broker::log::segmented::{EngineOptions, LogOptions, Retention, SegmentedEngine, SegmentedLog};
+use nsqx_broker::log::engine::Retention;
+use nsqx_broker::log::segmented::{EngineOptions, LogOptions, SegmentedEngine, SegmentedLog};
 use nsqx_broker::log::sequence::Sequence;
 use tempfile::TempDir;
 

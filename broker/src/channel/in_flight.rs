@@ -1,12 +1,12 @@
-//! Duty: the messages that consumers hold right now, found by sequence, each with its owner, attempts and
-//! timeout. Must not know consumers' rules, the log or what becomes of a message that leaves.
+//! Duty: the messages that consumers hold right now, each with its owner, attempts and timeout. Must not know
+//! consumers' rules, the log or what becomes of a message that leaves.
 //!
-//! Entries lie in fixed pages and are linked three ways by index: the free list or the index chain, and the
-//! timer list. 36 bytes an entry and at most 8 for its place in the index.
+//! The entries lie in a table; those of one slot of the timer wheel are linked to a list.
 
 use std::time::Duration;
 
 use super::deadline::{List, NONE, Wheel, tick_after, tick_before, tick_start};
+use super::flight_table::{Entry, FlightTable};
 use super::settle::SettleError;
 use crate::clock::Moment;
 use crate::log::sequence::Sequence;
@@ -49,16 +49,7 @@ pub(super) const LONGEST: Duration = Duration::from_hours(240 * 24);
 /// All messages in flight of one channel.
 #[derive(Debug)]
 pub(super) struct InFlight {
-    #[expect(
-        clippy::vec_box,
-        reason = "a page is never moved, and growing never doubles the pages"
-    )]
-    pages: Vec<Box<[Entry; PAGE]>>,
-    /// First unused entry; unused entries are chained.
-    free: u32,
-    len: usize,
-    /// Heads of the chains of entries whose sequences share a hash; a power of two.
-    index: Vec<u32>,
+    table: FlightTable,
     wheel: Wheel,
     /// First of the entries that have timed out and were not asked for yet; out of the wheel already.
     expired: u32,
@@ -67,10 +58,7 @@ pub(super) struct InFlight {
 impl InFlight {
     pub(super) fn new() -> Self {
         Self {
-            pages: Vec::new(),
-            free: NONE,
-            len: 0,
-            index: Vec::new(),
+            table: FlightTable::new(),
             wheel: Wheel::default(),
             expired: NONE,
         }
@@ -78,40 +66,26 @@ impl InFlight {
 
     /// Number of messages in flight.
     pub(super) const fn len(&self) -> usize {
-        self.len
+        self.table.len()
     }
 
     /// Takes a message that is not in flight.
     pub(super) fn insert(&mut self, flight: Flight, departure: Departure) {
-        if self.len >= self.index.len() {
-            self.grow_index();
-        }
-        if self.free == NONE {
-            self.add_page();
-        }
-        let at = self.free;
-        let bucket = self.bucket(flight.sequence.get());
-        let chain = std::mem::replace(&mut self.index[bucket], at);
-        let entry = self.entry_mut(at);
-        let free = entry.chain;
-        *entry = Entry {
+        let at = self.table.insert(Entry {
             sequence: flight.sequence.get(),
             attempts: flight.attempts,
             stored: flight.stored,
             own_id: flight.own_id,
             consumer: flight.consumer,
             delivered: departure.delivered as u32,
-            chain,
             ..Entry::UNUSED
-        };
-        self.free = free;
-        self.len += 1;
+        });
         self.link(at, departure.due);
     }
 
     /// The message `sequence`, if it is in flight.
     pub(super) fn get(&self, sequence: Sequence) -> Option<Flight> {
-        self.find(sequence).map(|at| self.entry(at).flight())
+        self.table.find(sequence).map(|at| flight(self.table.get(at)))
     }
 
     /// Ends the flight of `sequence` if it is `consumer`'s.
@@ -120,22 +94,21 @@ impl InFlight {
         sequence: Sequence,
         consumer: Option<u32>,
     ) -> Result<Flight, SettleError> {
-        let at = self.find(sequence).ok_or(SettleError::NotInFlight)?;
-        if Some(self.entry(at).consumer) != consumer {
+        let at = self.table.find(sequence).ok_or(SettleError::NotInFlight)?;
+        if Some(self.table.get(at).consumer) != consumer {
             return Err(SettleError::NotOwner);
         }
         self.unlink(at);
-        self.unchain(at);
-        Ok(self.release(at))
+        Ok(flight(&self.table.remove(at)))
     }
 
     /// Puts the deadline of `sequence` off to `timeout` from `now`, at most to `longest` from the delivery.
     pub(super) fn postpone(&mut self, sequence: Sequence, now: Moment, timeout: Duration, longest: Duration) {
-        let Some(at) = self.find(sequence) else {
+        let Some(at) = self.table.find(sequence) else {
             return;
         };
         let now_tick = tick_after(now);
-        let age = (now_tick as u32).wrapping_sub(self.entry(at).delivered) as i32;
+        let age = (now_tick as u32).wrapping_sub(self.table.get(at).delivered) as i32;
         let cap = tick_after(tick_start(now_tick) + longest.min(LONGEST)).saturating_sub(age.max(0) as u64);
         let due = tick_after(now + timeout.min(LONGEST)).min(cap);
         self.unlink(at);
@@ -150,14 +123,13 @@ impl InFlight {
             self.deal_out(list.head);
         }
         let at = self.expired;
-        self.expired = self.entry(at).next;
-        self.unchain(at);
-        Some(self.release(at))
+        self.expired = self.table.get(at).next;
+        Some(flight(&self.table.remove(at)))
     }
 
     /// Lets the wheel's time follow while nothing is in flight, so that new deadlines start on low levels.
     pub(super) fn keep_time(&mut self, now: Moment) {
-        if self.len == 0 {
+        if self.len() == 0 {
             let _ = self.wheel.take_until(tick_before(now));
         }
     }
@@ -169,11 +141,7 @@ impl InFlight {
 
     /// Every message in flight, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = Flight> + '_ {
-        self.pages
-            .iter()
-            .flat_map(|page| page.iter())
-            .filter(|entry| entry.consumer != NONE)
-            .map(Entry::flight)
+        self.table.iter().map(flight)
     }
 
     /// Forgets everything and gives the memory back.
@@ -185,72 +153,7 @@ impl InFlight {
 
     /// Bytes allocated.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.pages.len() * size_of::<[Entry; PAGE]>()
-            + self.pages.capacity() * size_of::<Box<[Entry; PAGE]>>()
-            + self.index.capacity() * size_of::<u32>()
-            + self.wheel.memory_bytes()
-    }
-
-    fn entry(&self, at: u32) -> &Entry {
-        &self.pages[at as usize / PAGE][at as usize % PAGE]
-    }
-
-    fn entry_mut(&mut self, at: u32) -> &mut Entry {
-        &mut self.pages[at as usize / PAGE][at as usize % PAGE]
-    }
-
-    fn find(&self, sequence: Sequence) -> Option<u32> {
-        let sequence = sequence.get();
-        let mut at = *self.index.get(self.bucket(sequence))?;
-        while at != NONE {
-            let entry = self.entry(at);
-            if entry.sequence == sequence {
-                return Some(at);
-            }
-            at = entry.chain;
-        }
-        None
-    }
-
-    fn bucket(&self, sequence: u64) -> usize {
-        // Fibonacci hashing: neighbours spread as well as multiples of any power of two do.
-        let hash = sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        hash as usize & self.index.len().wrapping_sub(1)
-    }
-
-    /// Takes the entry out of its index chain.
-    fn unchain(&mut self, at: u32) {
-        let entry = *self.entry(at);
-        let bucket = self.bucket(entry.sequence);
-        if self.index[bucket] == at {
-            self.index[bucket] = entry.chain;
-            return;
-        }
-        let mut before = self.index[bucket];
-        loop {
-            let chain = self.entry(before).chain;
-            if chain == at {
-                break;
-            }
-            before = chain;
-        }
-        self.entry_mut(before).chain = entry.chain;
-    }
-
-    /// Puts the entry, out of all lists by now, on the free list.
-    fn release(&mut self, at: u32) -> Flight {
-        let free = std::mem::replace(&mut self.free, at);
-        let entry = self.entry_mut(at);
-        let flight = entry.flight();
-        *entry = Entry {
-            chain: free,
-            ..Entry::UNUSED
-        };
-        self.len -= 1;
-        if self.len == 0 && self.pages.len() > KEPT_PAGES {
-            self.give_back();
-        }
-        flight
+        self.table.memory_bytes() + self.wheel.memory_bytes()
     }
 
     /// Puts the entry at the end of its slot's list.
@@ -258,14 +161,14 @@ impl InFlight {
         let due = due.max(self.wheel.elapsed());
         let slot = self.wheel.slot(due);
         let list = self.wheel.get(slot);
-        let entry = self.entry_mut(at);
+        let entry = self.table.get_mut(at);
         entry.due = due as u32;
         entry.previous = list.tail;
         entry.next = NONE;
         if list.is_empty() {
             self.wheel.set(slot, List { head: at, tail: at });
         } else {
-            self.entry_mut(list.tail).next = at;
+            self.table.get_mut(list.tail).next = at;
             self.wheel.set(slot, List { tail: at, ..list });
         }
     }
@@ -275,7 +178,7 @@ impl InFlight {
         let mut at = head;
         let mut last = NONE;
         while at != NONE {
-            let next = self.entry(at).next;
+            let next = self.table.get(at).next;
             let due = self.due(at);
             if due > self.wheel.elapsed() {
                 self.link(at, due);
@@ -283,24 +186,24 @@ impl InFlight {
                 self.expired = at;
                 last = at;
             } else {
-                self.entry_mut(last).next = at;
+                self.table.get_mut(last).next = at;
                 last = at;
             }
             at = next;
         }
         if last != NONE {
-            self.entry_mut(last).next = NONE;
+            self.table.get_mut(last).next = NONE;
         }
     }
 
     /// Takes the entry out of its slot's list.
     fn unlink(&mut self, at: u32) {
-        let Entry { previous, next, .. } = *self.entry(at);
+        let Entry { previous, next, .. } = *self.table.get(at);
         if previous != NONE {
-            self.entry_mut(previous).next = next;
+            self.table.get_mut(previous).next = next;
         }
         if next != NONE {
-            self.entry_mut(next).previous = previous;
+            self.table.get_mut(next).previous = previous;
         }
         if previous == NONE || next == NONE {
             let slot = self.wheel.slot(self.due(at));
@@ -318,90 +221,16 @@ impl InFlight {
     /// The whole tick of which the entry keeps 32 bits; it is not before the wheel's time.
     fn due(&self, at: u32) -> u64 {
         let elapsed = self.wheel.elapsed();
-        elapsed + u64::from(self.entry(at).due.wrapping_sub(elapsed as u32))
-    }
-
-    /// Nothing is in flight: frees pages and index.
-    fn give_back(&mut self) {
-        self.pages = Vec::new();
-        self.index = Vec::new();
-        self.free = NONE;
-    }
-
-    fn add_page(&mut self) {
-        let first = (self.pages.len() * PAGE) as u32;
-        let mut page = Box::new([Entry::UNUSED; PAGE]);
-        for (entry, next) in page.iter_mut().zip(first + 1..) {
-            entry.chain = next;
-        }
-        page[PAGE - 1].chain = self.free;
-        self.free = first;
-        self.pages.push(page);
-    }
-
-    fn grow_index(&mut self) {
-        self.index = vec![NONE; (self.index.len() * 2).max(MIN_INDEX)];
-        for at in 0..(self.pages.len() * PAGE) as u32 {
-            let Entry {
-                sequence, consumer, ..
-            } = *self.entry(at);
-            if consumer != NONE {
-                let bucket = self.bucket(sequence);
-                let chain = std::mem::replace(&mut self.index[bucket], at);
-                self.entry_mut(at).chain = chain;
-            }
-        }
+        elapsed + u64::from(self.table.get(at).due.wrapping_sub(elapsed as u32))
     }
 }
 
-/// Packed to four bytes: padding would cost a tenth of it.
-#[derive(Clone, Copy, Debug)]
-#[repr(Rust, packed(4))]
-struct Entry {
-    sequence: u64,
-    attempts: u16,
-    stored: bool,
-    own_id: bool,
-    /// [`NONE`] in an unused entry.
-    consumer: u32,
-    /// Low 32 bits of the tick of delivery.
-    delivered: u32,
-    /// Low 32 bits of the tick of the deadline.
-    due: u32,
-    /// Next entry with the same hash, or next unused one.
-    chain: u32,
-    /// Neighbours in the timer list.
-    previous: u32,
-    next: u32,
-}
-
-impl Entry {
-    const UNUSED: Self = Self {
-        sequence: 0,
-        attempts: 0,
-        stored: false,
-        own_id: false,
-        consumer: NONE,
-        delivered: 0,
-        due: 0,
-        chain: NONE,
-        previous: NONE,
-        next: NONE,
-    };
-
-    fn flight(&self) -> Flight {
-        Flight {
-            sequence: Sequence::new(self.sequence),
-            attempts: self.attempts,
-            consumer: self.consumer,
-            stored: self.stored,
-            own_id: self.own_id,
-        }
+fn flight(entry: &Entry) -> Flight {
+    Flight {
+        sequence: Sequence::new(entry.sequence),
+        attempts: entry.attempts,
+        consumer: entry.consumer,
+        stored: entry.stored,
+        own_id: entry.own_id,
     }
 }
-
-/// Entries that are allocated together.
-const PAGE: usize = 64;
-/// An empty table keeps so much for the next turn: 36 KiB.
-const KEPT_PAGES: usize = 16;
-const MIN_INDEX: usize = 16;

@@ -6,7 +6,8 @@
 //! |---|---|
 //! | `cursor`, `reader` | fresh records in log order; one chunk record by record |
 //! | `take` | the hot way: record to consumer |
-//! | `in_flight`, `own_ids` | what consumers hold; ids of imported messages |
+//! | `in_flight`, `flight_table` | what consumers hold and until when; the table it lies in |
+//! | `own_ids` | messages in flight by ids of their own (imported ones) |
 //! | `settle` | FIN, REQ, TOUCH, timeouts, leaving consumers |
 //! | `order`, `delay` | what came back; what waits for a time |
 //! | `deadline` | the timer wheel below both kinds of waiting |
@@ -52,6 +53,7 @@ mod deadline;
 mod delay;
 mod delivery;
 mod finished;
+mod flight_table;
 mod handover;
 mod in_flight;
 mod latency;

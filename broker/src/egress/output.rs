@@ -46,9 +46,10 @@ impl Output {
     ///
     /// Messages leave at the end of the turn that took them; a client that wants a timed flush only gets them sooner
     /// than it asked for.
-    pub fn due(&mut self, buffering: Buffering, client_is_full: bool) -> &[u8] {
-        self.urgent |= buffering.timed || client_is_full || self.len() >= buffering.size;
-        if self.urgent { &self.bytes[self.sent..] } else { &[] }
+    pub fn due(&self, buffering: Buffering, client_is_full: bool) -> &[u8] {
+        // What has begun to leave goes on.
+        let leaves = self.urgent || self.sent > 0 || buffering.timed || client_is_full || self.len() >= buffering.size;
+        if leaves { &self.bytes[self.sent..] } else { &[] }
     }
 
     /// The first `count` of the bytes from [`Output::due`] have been taken.

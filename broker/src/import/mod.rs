@@ -56,7 +56,11 @@ pub enum ImportError {
         source: serde_json::Error,
     },
     /// Another process uses the folder.
-    #[error("failed to lock {} - another process uses it", .0.display())]
+    #[error(
+        "failed to lock data-path: cannot flock directory {} - resource temporarily unavailable \
+         (possibly in use by another instance of nsqd)",
+        .0.display()
+    )]
     Locked(PathBuf),
 }
 

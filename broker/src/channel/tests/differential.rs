@@ -20,6 +20,9 @@ enum Step {
     /// Delay in milliseconds, and whether the announcement comes with the hand-over.
     PublishDelayed(u64, bool),
     AnnounceLate,
+    /// Memory holds the newest of so many parts out of 256 of the log.
+    Cache(u8),
+    Supply,
     Gap(u64),
     Subscribe {
         timeout: u64,
@@ -43,6 +46,16 @@ enum Step {
     FullCheckpoint,
     Crash,
     CleanStop,
+}
+
+/// Steps that keep to what can be told apart when fresh messages may overtake returned ones.
+fn step_on_disk() -> impl Strategy<Value = Step> {
+    let known = step(true).prop_filter_map("needs no gaps and no late announcements", |step| match step {
+        Step::Gap(_) => None,
+        Step::PublishDelayed(delay, _) => Some(Step::PublishDelayed(delay, true)),
+        step => Some(step),
+    });
+    prop_oneof![10 => known, 1 => any::<u8>().prop_map(Step::Cache), 2 => Just(Step::Supply)]
 }
 
 fn step(durable: bool) -> impl Strategy<Value = Step> {
@@ -89,6 +102,8 @@ struct Pair {
     stored: StoredCursor,
     late: Vec<(u64, Moment)>,
     consumers: u64,
+    /// Some records are on disk, so that fresh messages may overtake a returned one that is being read.
+    disk: bool,
     /// Consumers whose last look ended by its limit: they owe another one.
     looking: Vec<u64>,
 }
@@ -105,6 +120,7 @@ impl Pair {
             },
             late: Vec::new(),
             consumers: 0,
+            disk: false,
             looking: Vec::new(),
         }
     }
@@ -128,26 +144,50 @@ impl Pair {
 
     fn take(&mut self, consumer: u64, limit: usize) {
         let (taken, got) = self.bed.take_at_most(consumer, limit, usize::MAX);
-        let expected: Vec<Got> = self.model.take(consumer, limit, self.bed.now);
-        assert_eq!(got, expected, "taken by {consumer}");
+        if self.disk {
+            for Got { sequence, attempts } in &got {
+                let expected = self.model.take_this(consumer, *sequence, self.bed.now);
+                assert_eq!(Some(*attempts), expected, "{sequence} taken by {consumer}");
+            }
+        } else {
+            assert_eq!(
+                got,
+                self.model.take(consumer, limit, self.bed.now),
+                "taken by {consumer}"
+            );
+        }
         self.looking.retain(|looking| *looking != consumer);
         if taken.more {
             self.looking.push(consumer);
         }
     }
 
-    /// Everybody who is due to look looks, as often as it takes.
+    /// Everybody who is due to look looks, as often as it takes, and what is wanted is read.
     fn run(&mut self) {
-        while let Some(consumer) = self.looking.pop() {
-            self.take(consumer, 5);
-        }
-        while let Some(ConnectionId(consumer)) = self.bed.channel.wake_next() {
-            self.take(consumer, usize::MAX);
+        loop {
+            while let Some(consumer) = self.looking.pop() {
+                self.take(consumer, 5);
+            }
+            while let Some(ConnectionId(consumer)) = self.bed.channel.wake_next() {
+                self.take(consumer, usize::MAX);
+            }
+            if self.looking.is_empty() && !self.supply() {
+                break;
+            }
         }
         assert!(
             !self.model.has_ready() || !self.model.has_credit(),
             "nobody was woken although there is something for somebody with credit"
         );
+    }
+
+    /// Reads what is wanted; false when nothing is.
+    fn supply(&mut self) -> bool {
+        let wanted = self.bed.channel.wanted();
+        if let Some(asked) = wanted {
+            self.bed.channel.supply(asked, self.bed.log.read(asked));
+        }
+        wanted.is_some()
     }
 
     fn restart(&mut self) {
@@ -194,6 +234,13 @@ impl Pair {
             Step::AnnounceLate => {
                 let late = std::mem::take(&mut self.late);
                 self.hand_over(&[], &late);
+            }
+            Step::Cache(part) => {
+                let cached = (self.bed.log.end - START) * u64::from(part) / 256;
+                self.bed.log.cached_from = self.bed.log.end - cached;
+            }
+            Step::Supply => {
+                self.supply();
             }
             Step::Gap(count) => {
                 self.bed.log.skip(count);
@@ -354,7 +401,7 @@ impl Pair {
                     &mut self.stored,
                     self.bed.channel.full_checkpoint(wall(now), now).unwrap(),
                 );
-                self.model.checkpoint();
+                self.model.full_checkpoint();
             }
             Step::Crash => self.restart(),
             Step::CleanStop => {
@@ -398,8 +445,9 @@ fn wall(now: Moment) -> i64 {
     1_700_000_000_000_000_000 + now.as_nanos() as i64
 }
 
-fn run(rules: ChannelRules, steps: Vec<Step>) {
+fn run(rules: ChannelRules, disk: bool, steps: Vec<Step>) {
     let mut pair = Pair::new(rules);
+    pair.disk = disk;
     for step in steps {
         let shown = format!("{step:?}");
         pair.run_step(step);
@@ -409,15 +457,33 @@ fn run(rules: ChannelRules, steps: Vec<Step>) {
     pair.compare("the end");
 }
 
+/// Four times as many histories as usual: 1,024 of each kind unless `PROPTEST_CASES` says otherwise.
+fn config() -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    ProptestConfig {
+        cases: usual.cases * 4,
+        max_shrink_iters: 20_000,
+        ..usual
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn a_channel_does_what_the_model_does(
         mem_queue_size in 0_u64..20,
         steps in proptest::collection::vec(step(true), 1..120),
     ) {
-        run(ChannelRules { mem_queue_size, max_msg_timeout: Duration::from_secs(5), ..RULES }, steps);
+        run(ChannelRules { mem_queue_size, max_msg_timeout: Duration::from_secs(5), ..RULES }, false, steps);
+    }
+
+    #[test]
+    fn a_channel_whose_records_are_on_disk_does_what_the_model_does(
+        mem_queue_size in 0_u64..20,
+        steps in proptest::collection::vec(step_on_disk(), 1..120),
+    ) {
+        run(ChannelRules { mem_queue_size, max_msg_timeout: Duration::from_secs(5), ..RULES }, true, steps);
     }
 
     #[test]
@@ -432,6 +498,6 @@ proptest! {
             durable: false,
             ..RULES
         };
-        run(rules, steps);
+        run(rules, false, steps);
     }
 }

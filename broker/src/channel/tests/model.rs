@@ -236,6 +236,26 @@ impl Model {
         got
     }
 
+    /// The consumer got `sequence`: the returned message whose turn it is or, while that is being read, the first
+    /// fresh one. Answers its attempts; `None` when neither it is.
+    pub(super) fn take_this(&mut self, consumer: u64, sequence: u64, now: Moment) -> Option<u16> {
+        let mut without_returned = self.clone();
+        without_returned.returned.clear();
+        let fresh = without_returned.take(consumer, 1, now);
+        let mut whole = self.clone();
+        let next = whole.take(consumer, 1, now);
+        let (model, got) = if next.first().is_some_and(|got| got.sequence == sequence) {
+            (whole, next)
+        } else {
+            without_returned.returned = std::mem::take(&mut self.returned);
+            (without_returned, fresh)
+        };
+        *self = model;
+        got.first()
+            .filter(|got| got.sequence == sequence)
+            .map(|got| got.attempts)
+    }
+
     pub(super) fn finish(&mut self, consumer: u64, sequence: u64) -> Result<(), SettleError> {
         self.end_flight(consumer, sequence)?;
         self.set_finished(sequence);
@@ -329,6 +349,17 @@ impl Model {
             finished: finished.map(|(sequence, _)| *sequence).collect(),
             unsettled: self.known.clone(),
         };
+    }
+
+    /// The checkpoint that writes all anew: the store learns of the deliveries that are under way, of those
+    /// messages that it knows.
+    pub(super) fn full_checkpoint(&mut self) {
+        for (sequence, state) in &self.states {
+            if let (State::InFlight { attempts, .. }, Some(known)) = (state, self.known.get_mut(sequence)) {
+                *known = (*attempts, None);
+            }
+        }
+        self.checkpoint();
     }
 
     /// The checkpoint of a clean stop.

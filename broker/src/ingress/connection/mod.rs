@@ -112,13 +112,13 @@ impl Connection {
             subscription.has_news();
         }
         self.flush_topics();
-        self.poll_waiting(cx, now);
         loop {
+            self.poll_waiting(cx, now);
             if self.replies.poll(cx, self.features.dialect, &mut self.wire.output) {
                 self.ending = true;
             }
             self.deliver(now);
-            if self.beat(cx, now).is_ready() || self.write(cx, now).is_ready() {
+            if self.write(cx, now).is_ready() {
                 return Poll::Ready(());
             }
             if !self.receive(cx, now) {
@@ -129,6 +129,13 @@ impl Connection {
                 break;
             }
         }
+        let (beat, next) = self.beat(now);
+        match beat {
+            Beat::Over => return Poll::Ready(()),
+            Beat::Spoke if self.write(cx, now).is_ready() => return Poll::Ready(()),
+            _ => {}
+        }
+        self.wait_for_deadlines(cx, next);
         self.wire.release();
         if self.input.is_empty() && self.input.capacity() > INPUT_KEPT {
             self.input = Vec::new();
@@ -226,51 +233,55 @@ impl Connection {
         }
     }
 
-    /// Sends a heartbeat that is due and gives up a peer that was silent for too long.
-    fn beat(&mut self, cx: &mut Context<'_>, now: Moment) -> Poll<()> {
+    /// Sends a heartbeat that is due and gives up a peer that was silent, or did not read, for too long. Answers when
+    /// to look again.
+    fn beat(&mut self, now: Moment) -> (Beat, Option<Moment>) {
+        let passed = |deadline: Option<Moment>| deadline.is_some_and(|deadline| deadline <= now);
+        if passed(self.wire.deadline()) {
+            return (Beat::Over, None);
+        }
+        let mut spoke = false;
+        if passed(self.upgrade.as_ref().and_then(Upgrade::deadline)) {
+            self.handshake_timed_out();
+            spoke = true;
+        }
         let next = loop {
             match self.heartbeat.poll(now.as_nanos()) {
-                Due::Beat if self.upgrade.is_none() && self.greeted => {
+                Due::Beat if self.upgrade.is_none() && self.greeted && !self.ending => {
                     frame::put_response(self.wire.output.reply(), frame::HEARTBEAT);
+                    spoke = true;
                 }
                 Due::Beat => {}
                 Due::GiveUp if self.is_busy() => self.heartbeat.heard(now.as_nanos()),
-                Due::GiveUp if self.ending => return Poll::Ready(()),
+                Due::GiveUp if self.ending => return (Beat::Over, None),
                 Due::GiveUp => {
                     self.peer_has_ended();
-                    break None;
+                    spoke = true;
+                    break self.features.heartbeat.map(|patience| now + patience);
                 }
                 Due::At(nanos) => break Some(Moment::from_nanos(nanos)),
                 Due::Never => break None,
             }
         };
-        let deadlines = [next, self.wire.deadline(), self.upgrade.as_ref().and_then(Upgrade::deadline)];
-        if let Some(nearest) = deadlines.into_iter().flatten().min() {
-            self.wait_until(cx, nearest);
+        (if spoke { Beat::Spoke } else { Beat::Quiet }, next)
+    }
+
+    /// Has the task woken at the next deadline.
+    fn wait_for_deadlines(&mut self, cx: &mut Context<'_>, beat: Option<Moment>) {
+        let deadlines = [beat, self.wire.deadline(), self.upgrade.as_ref().and_then(Upgrade::deadline)];
+        let Some(nearest) = deadlines.into_iter().flatten().min() else { return };
+        if self.timer.is_elapsed() || nearest < self.timer_at {
+            self.timer_at = nearest;
+            self.timer.as_mut().reset(self.doors.clock.instant(nearest).into());
         }
-        if self.wire.deadline().is_some_and(|deadline| deadline <= now) {
-            return Poll::Ready(());
+        if self.timer.as_mut().poll(cx).is_ready() {
+            cx.waker().wake_by_ref();
         }
-        if self.upgrade.as_ref().and_then(Upgrade::deadline).is_some_and(|deadline| deadline <= now) {
-            self.handshake_timed_out();
-        }
-        Poll::Pending
     }
 
     /// True while it is not the peer that is being waited for.
     fn is_busy(&self) -> bool {
         self.waiting.is_some() || !self.replies.is_empty()
-    }
-
-    fn wait_until(&mut self, cx: &mut Context<'_>, moment: Moment) {
-        let fired = self.timer.is_elapsed();
-        if fired || moment < self.timer_at {
-            self.timer_at = moment;
-            self.timer.as_mut().reset(self.doors.clock.instant(moment).into());
-        }
-        if self.timer.as_mut().poll(cx).is_ready() {
-            cx.waker().wake_by_ref();
-        }
     }
 
     /// Writes what may leave; ready when the connection is over.
@@ -281,20 +292,28 @@ impl Connection {
         };
         let full = self.ending || self.subscription.as_ref().is_none_or(Subscription::is_full);
         let patience = self.features.heartbeat;
-        if self.wire.poll_write(cx, buffering, full, now, patience).is_ready() {
-            return Poll::Ready(());
-        }
-        if self.wire.waiting() > 0 {
-            return Poll::Pending;
-        }
-        if self.upgrade.is_some() {
-            self.go_on_upgrading(now);
+        loop {
+            if self.wire.poll_write(cx, buffering, full, now, patience).is_ready() {
+                return Poll::Ready(());
+            }
+            if self.wire.waiting() > 0 || !self.go_on_upgrading(now) {
+                break;
+            }
         }
         if self.ending && self.replies.is_empty() && self.wire.waiting() == 0 {
             return Poll::Ready(());
         }
         Poll::Pending
     }
+}
+
+/// What the look at the clock has brought.
+enum Beat {
+    Quiet,
+    /// There is something to write.
+    Spoke,
+    /// The peer is given up.
+    Over,
 }
 
 impl Future for Connection {

@@ -39,41 +39,36 @@ impl Upgrade {
 }
 
 impl Connection {
-    /// Everything said so far has left: switches the next layer on.
-    pub(super) fn go_on_upgrading(&mut self, now: Moment) {
-        let Some(upgrade) = &mut self.upgrade else { return };
+    /// Everything said so far has left: switches the next layer on. Answers whether there is something to say again.
+    pub(super) fn go_on_upgrading(&mut self, now: Moment) -> bool {
+        let Some(upgrade) = &mut self.upgrade else { return false };
         if upgrade.handshake.is_some() {
             if self.wire.layers.is_handshaking() {
-                return;
+                return false;
             }
             upgrade.handshake = None;
             self.session.tls_active(true);
             if let Some(facts) = self.wire.layers.tls_facts() {
                 self.client.set_tls(facts);
             }
-            frame::put_response(self.wire.output.reply(), frame::OK);
-            return;
-        }
-        if std::mem::take(&mut upgrade.tls) {
-            let Some(config) = self.doors.tls.as_ref().map(|tls| tls.config()) else { return };
-            match self.wire.layers.start_tls(config) {
-                Ok(()) => upgrade.handshake = Some(now + HANDSHAKE_TIME),
-                Err(error) => self.layer_failed(&error),
+        } else if std::mem::take(&mut upgrade.tls) {
+            let Some(config) = self.doors.tls.as_ref().map(|tls| tls.config()) else { return false };
+            upgrade.handshake = Some(now + HANDSHAKE_TIME);
+            if let Err(error) = self.wire.layers.start_tls(config) {
+                self.layer_failed(&error);
             }
-            return;
-        }
-        if std::mem::take(&mut upgrade.snappy) {
+            return false;
+        } else if std::mem::take(&mut upgrade.snappy) {
             self.wire.layers.start_snappy();
-            frame::put_response(self.wire.output.reply(), frame::OK);
-            return;
-        }
-        if let Some(level) = upgrade.deflate.take() {
+        } else if let Some(level) = upgrade.deflate.take() {
             self.wire.layers.start_deflate(level);
-            frame::put_response(self.wire.output.reply(), frame::OK);
-            return;
+        } else {
+            self.upgrade = None;
+            self.input_is_news = true;
+            return false;
         }
-        self.upgrade = None;
-        self.input_is_news = true;
+        frame::put_response(self.wire.output.reply(), frame::OK);
+        true
     }
 
     /// The handshake took too long.
@@ -95,8 +90,7 @@ impl Connection {
         self.upgrade = None;
         self.ending = true;
         let error = WireError::identify_failed(reason);
-        let raw = self.wire.raw();
-        frame::put_error(raw, &error);
+        frame::put_error(self.wire.behind_layers(), &error);
     }
 }
 

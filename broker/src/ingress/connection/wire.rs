@@ -45,8 +45,11 @@ impl Wire {
         self.deadline
     }
 
-    /// Appends bytes behind all layers, past the output: what a peer can read whose handshake has failed.
-    pub(super) fn raw(&mut self) -> &mut Vec<u8> {
+    /// Where bytes are appended that no layer touches: what a peer can read whose handshake has failed. What TLS itself
+    /// still has to say goes first; the layers are gone.
+    pub(super) fn behind_layers(&mut self) -> &mut Vec<u8> {
+        self.layers.pending_raw(&mut self.raw);
+        self.layers = Layers::default();
         &mut self.raw
     }
 
@@ -61,7 +64,7 @@ impl Wire {
     ) -> Poll<()> {
         loop {
             let plain = self.layers.is_plain() && self.raw_sent == self.raw.len();
-            if !plain {
+            if !self.layers.is_plain() {
                 self.encode(buffering, client_is_full);
             }
             let bytes = if plain { self.output.due(buffering, client_is_full) } else { &self.raw[self.raw_sent..] };
