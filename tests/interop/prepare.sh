@@ -39,11 +39,11 @@ fi
 if has Node.js node npm; then
     mkdir -p "$out/node"
     cp "$sources/node/package.json" "$sources/node/package-lock.json" "$out/node/"
-    npm ci --prefix "$out/node" --ignore-scripts --no-audit --no-fund --loglevel=error
+    npm ci --prefix "$out/node" --ignore-scripts --no-audit --no-fund --loglevel=error >&2
 fi
 
 if has Java java javac mvn; then
-    mvn -B -q -f "$sources/java/pom.xml" -Dout="$out/java" compiler:compile dependency:copy-dependencies
+    mvn -B -q -f "$sources/java/pom.xml" -Dout="$out/java" compiler:compile dependency:copy-dependencies >&2
 fi
 
 if has Rust cargo; then

@@ -35,6 +35,7 @@ mod program;
 mod python;
 mod rust;
 mod scenario;
+mod stage;
 
 fn play(library: Library, broker: &Broker, scenario: fn(&Broker, Library)) {
     match library.missing() {

@@ -26,11 +26,14 @@ pub(super) enum Library {
 }
 
 impl Library {
-    /// What `prepare.sh` would have to build first; `None` when the program can be started.
+    /// Why the program cannot be started; `None` when it can.
     pub(super) fn missing(self) -> Option<String> {
         let Some(folder) = prepared() else {
             return Some(format!("{PREPARED} not given"));
         };
+        if let Some(runtime) = self.runtime().filter(|runtime| !on_path(runtime)) {
+            return Some(format!("no {runtime}"));
+        }
         let built = self.built(&folder);
         (!built.exists()).then(|| format!("no {self:?} client in {}", folder.display()))
     }
@@ -44,13 +47,22 @@ impl Library {
         }
     }
 
+    /// The installed program that runs the client, where it is not a program by itself.
+    fn runtime(self) -> Option<&'static str> {
+        match self {
+            Self::Go | Self::Rust | Self::Python => None,
+            Self::Node => Some("node"),
+            Self::Java => Some("java"),
+        }
+    }
+
     /// What exists once `prepare.sh` has made the client.
     fn built(self, folder: &Path) -> PathBuf {
         folder.join(match self {
             Self::Go => "go/client",
             Self::Python => "python/bin/python",
             Self::Node => "node/node_modules/nsqjs",
-            Self::Java => "java/classes/Client.class",
+            Self::Java => "java/classes/InteropClient.class",
             Self::Rust => "rust/client",
         })
     }
@@ -81,7 +93,7 @@ impl Library {
                 let mut command = Command::new("java");
                 // A small heap and one compiler tier: the program is short-lived and many run at a time.
                 command.args(["-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]);
-                command.args(["-cp", &classes, "Client"]);
+                command.args(["-cp", &classes, "InteropClient"]);
                 command
             }
         }
@@ -172,6 +184,11 @@ fn lines_of(output: &str, kind: &str) -> Vec<String> {
         .collect()
 }
 
+fn on_path(program: &str) -> bool {
+    let folders = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&folders).any(|folder| folder.join(program).exists())
+}
+
 fn prepared() -> Option<PathBuf> {
     env::var_os(PREPARED).map(PathBuf::from)
 }
@@ -180,4 +197,4 @@ fn prepared() -> Option<PathBuf> {
 const PREPARED: &str = "NSQX_INTEROP_DIR";
 /// How long a program may take for anything: a runtime's start on a busy machine, a library's fixed pause of
 /// 15 s before it connects again.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);

@@ -1,4 +1,5 @@
 import com.sproutsocial.nsq.BackoffHandler;
+import com.sproutsocial.nsq.Client;
 import com.sproutsocial.nsq.Config;
 import com.sproutsocial.nsq.DirectSubscriber;
 import com.sproutsocial.nsq.Message;
@@ -23,7 +24,7 @@ import javax.net.ssl.SSLSocketFactory;
 import javax.net.ssl.TrustManagerFactory;
 
 /** Drives nsq-j as ../README.md defines. */
-public final class Client {
+public final class InteropClient {
     private static final long STARTED = System.nanoTime();
     private static final long RETRY_PAUSE_MS = 50;
     private static final int RECONNECT_PAUSE_S = 1;
@@ -33,12 +34,12 @@ public final class Client {
 
     private final Options options;
 
-    private Client(Options options) {
+    private InteropClient(Options options) {
         this.options = options;
     }
 
     public static void main(String[] arguments) throws Exception {
-        Client client = new Client(Options.parse(arguments));
+        InteropClient client = new InteropClient(Options.parse(arguments));
         switch (arguments[0]) {
             case "publish" -> client.publish();
             case "publish_multi" -> client.publishMulti();
@@ -74,7 +75,7 @@ public final class Client {
         Publisher publisher = publisher();
         List<byte[]> bodies = IntStream.range(0, options.number("count", 0)).mapToObj(options::body).toList();
         publisher.publish(options.text("topic"), bodies);
-        IntStream.range(0, bodies.size()).forEach(Client::acknowledged);
+        IntStream.range(0, bodies.size()).forEach(InteropClient::acknowledged);
         publisher.getClient().stop();
     }
 
@@ -88,7 +89,7 @@ public final class Client {
 
     private void consume() throws Exception {
         Subscriber subscriber = options.has("lookupd")
-                ? new Subscriber(defaultClient(), RECONNECT_PAUSE_S, LOOKUP_FAILURES, options.text("lookupd"))
+                ? new Subscriber(Client.getDefaultClient(), RECONNECT_PAUSE_S, LOOKUP_FAILURES, options.text("lookupd"))
                 : new DirectSubscriber(RECONNECT_PAUSE_S, options.text("nsqd"));
         secure(subscriber.getClient());
         subscriber.setConfig(config());
@@ -156,17 +157,13 @@ public final class Client {
         return config;
     }
 
-    private void secure(com.sproutsocial.nsq.Client client) throws Exception {
+    private void secure(Client client) throws Exception {
         if (options.has("tls")) {
             client.setSSLSocketFactory(trusting(options.text("tls")));
         }
         if (options.has("auth")) {
             client.setAuthSecret(options.text("auth"));
         }
-    }
-
-    private static com.sproutsocial.nsq.Client defaultClient() {
-        return com.sproutsocial.nsq.Client.getDefaultClient();
     }
 
     private static SSLSocketFactory trusting(String file) throws Exception {
