@@ -102,6 +102,7 @@ fn open(
         held,
         incarnation: founding.next_incarnation(),
         settings,
+        holds: stored.state.holds.clone(),
     };
     let topic = Arc::new(Topic::new(parts, founding.rooms.clock));
     relay.connect(&topic);

@@ -206,6 +206,7 @@ impl Directory {
                 return Err(error);
             }
             topic.set_paused(paused);
+            this.store_holds(&topic).await?;
             this.changed();
             Ok(())
         })
@@ -312,8 +313,17 @@ impl Directory {
         }
         let number = self.founding.channel_number(topic, name).await?;
         let made = topic.add_channel(|at| self.founding.channel(topic, name, number, at));
+        self.store_holds(topic).await?;
         self.changed();
         made.ok_or(DirectoryError::Exiting)
+    }
+
+    /// A hold has ended: remembers when, if it held delayed records, since their delays count from then (C-51).
+    async fn store_holds(&self, topic: &Topic) -> Result<(), DirectoryError> {
+        if topic.holds().is_empty() {
+            return Ok(());
+        }
+        self.founding.store_topic(topic, topic.is_paused()).await
     }
 
     async fn delete_topic_now(&self, topic: &Arc<Topic>) -> Result<(), DirectoryError> {

@@ -80,6 +80,7 @@ impl Founding {
             held: Vec::new(),
             incarnation: self.next_incarnation(),
             settings: self.topic_settings,
+            holds: Vec::new(),
         };
         let topic = Arc::new(Topic::new(parts, self.rooms.clock));
         relay.connect(&topic);
@@ -159,12 +160,14 @@ impl Founding {
     /// What the store says.
     pub async fn store_topic(&self, topic: &Topic, paused: bool) -> Result<(), DirectoryError> {
         let Some(number) = topic.number() else { return Ok(()) };
+        let holds = topic.holds();
         let flows = !paused && !topic.channels().is_empty();
         let handed_over = if flows { HandedOver::Flowing } else { HandedOver::At(topic.handed_over()) };
         let answer = self.store.transact(move |transaction| {
             transaction.update_topic(number, |state| {
                 state.paused = paused;
                 state.handed_over = handed_over;
+                state.holds = holds;
             })
         });
         Ok(answer.await?)

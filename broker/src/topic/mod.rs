@@ -33,6 +33,7 @@ use crate::desk::settings::TopicSettings;
 use crate::log::engine::{DelayedRecord, LogError, Ticket, TopicLog};
 use crate::log::record::NewRecord;
 use crate::log::sequence::{Sequence, SequenceRange};
+use crate::store::catalogue::Hold;
 use crate::store::cursor::TopicNumber;
 
 /// A topic and its channels.
@@ -45,6 +46,8 @@ pub struct Topic {
     incarnation: u64,
     settings: Mutex<TopicSettings>,
     state: Mutex<State>,
+    /// Holds that ended with delayed records in them, as long as these exist.
+    holds: Mutex<Vec<Hold>>,
     closed: AtomicBool,
     messages: AtomicU64,
     bytes: AtomicU64,
@@ -75,6 +78,8 @@ pub struct Parts {
     pub incarnation: u64,
     /// How it is set.
     pub settings: TopicSettings,
+    /// Holds that ended before.
+    pub holds: Vec<Hold>,
 }
 
 /// Counters of a topic since the start.
@@ -101,6 +106,7 @@ impl Topic {
             incarnation: parts.incarnation,
             settings: Mutex::new(parts.settings),
             state: Mutex::new(State { flow, channels: BTreeMap::new() }),
+            holds: Mutex::new(parts.holds),
             closed: AtomicBool::new(false),
             messages: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -179,6 +185,14 @@ impl Topic {
     /// Stops or resumes the hand-over; answers the position.
     pub fn set_paused(&self, paused: bool) -> Sequence {
         self.change(|flow| flow.set_paused(paused))
+    }
+
+    /// Holds that ended with delayed records in them, whose delays count from that time.
+    pub fn holds(&self) -> Vec<Hold> {
+        let oldest = self.log.oldest();
+        let mut holds = self.holds.lock();
+        holds.retain(|hold| hold.range.end > oldest);
+        holds.clone()
     }
 
     /// True while the topic is paused.
@@ -290,6 +304,9 @@ impl Topic {
                 channel.tail_advanced();
             }
             return;
+        }
+        if handed.was_held {
+            self.holds.lock().push(Hold { range: handed.range, ended: self.clock.wall() });
         }
         let now = self.clock.now();
         let due: Vec<(Sequence, Moment)> = handed

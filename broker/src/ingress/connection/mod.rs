@@ -105,7 +105,8 @@ impl Connection {
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let now = self.doors.clock.now();
         let reasons = self.signal.take();
-        if reasons.close {
+        // A connection that was accepted while the others were told to end finds the broker closed.
+        if reasons.close || !self.doors.directory.is_open() {
             return Poll::Ready(());
         }
         if reasons.deliver && let Some(subscription) = &mut self.subscription {
