@@ -48,7 +48,9 @@ impl Saver {
                 Ok(()) => after(&channels),
                 Err(error) => {
                     tracing::error!(%error, "can not store cursors");
-                    channels.iter().for_each(|channel| channel.is_not_stored());
+                    for channel in &channels {
+                        channel.is_not_stored();
+                    }
                 }
             }
         }

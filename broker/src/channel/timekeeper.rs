@@ -63,4 +63,4 @@ impl Timekeeper {
 }
 
 /// How long to sleep when nothing is armed; a new deadline ends the sleep.
-const IDLE: Duration = Duration::from_secs(3600);
+const IDLE: Duration = Duration::from_hours(1);
