@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::node::NodeSetup;
+use crate::own_program;
 use crate::process::{Exit, Process};
 
 /// Whose broker it is.
@@ -38,12 +39,14 @@ impl Broker {
         })
     }
 
-    /// The `nsqd` that `NSQX_NSQD` names, else the one that was built into the same profile folder as this
-    /// test binary.
+    /// The `nsqd` that `NSQX_NSQD` names, else that of this repository, built like this test.
+    ///
+    /// # Panics
+    /// When it cannot be built.
     pub fn ours() -> Self {
         let program = match env::var_os("NSQX_NSQD") {
             Some(given) => given.into(),
-            None => beside_this_test(),
+            None => own_program::ours().to_owned(),
         };
         Self {
             kind: Kind::Ours,
@@ -97,13 +100,4 @@ impl Broker {
             Kind::Ours => Duration::from_millis(300),
         }
     }
-}
-
-fn beside_this_test() -> PathBuf {
-    let this = env::current_exe().expect("path of the test binary");
-    let profile = this
-        .parent()
-        .and_then(|deps| deps.parent())
-        .expect("profile folder of the test binary");
-    profile.join("nsqd")
 }

@@ -15,12 +15,14 @@ pub mod http;
 pub mod http_stub;
 pub mod lookupd;
 pub mod node;
+pub mod own_program;
 pub mod pki;
 pub mod port;
 pub mod process;
 pub mod statements;
 pub mod stats;
 pub mod statsd;
+pub mod tree;
 pub mod wire;
 
 pub use broker::Broker;

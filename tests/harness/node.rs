@@ -240,6 +240,11 @@ impl Node {
         self.process.stderr()
     }
 
+    /// Id of the process.
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// True while the process runs.
     pub fn is_running(&mut self) -> bool {
         self.process.ended().is_none()

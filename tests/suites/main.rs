@@ -1,15 +1,16 @@
 //! Duty: the black-box suites. Each statement of the conformance pages is a test named by its number, and
 //! each test runs against stock nsqd (`stock::`) and against our broker (`ours::`).
 //!
-//! `NSQX_NSQD` names our broker (default: the `nsqd` of the profile that this test was built in; testing this
-//! package alone does not build it). `NSQX_STOCK_NSQD` and `NSQX_STOCK_NSQLOOKUPD` name the stock programs,
-//! see `tests/stock/build.sh`; without them the tests that need them print `skipped:` and pass.
+//! `NSQX_NSQD` names our broker (default: that of this repository, built as this test was). `NSQX_STOCK_NSQD`
+//! and `NSQX_STOCK_NSQLOOKUPD` name the stock programs, see `tests/stock/build.sh`; without them the tests
+//! that need them print `skipped:` and pass.
 //! `NSQX_INTEROP_DIR` names the prepared client libraries in the same way, see `tests/interop/README.md`.
 
 mod auth;
 mod compression;
 mod disconnects;
 mod disk;
+mod docs;
 mod flags;
 mod flow;
 mod garbage;
@@ -29,5 +30,6 @@ mod persistence;
 mod publish;
 mod states;
 mod statsd;
+mod tidy;
 mod tls;
 mod topics_channels;

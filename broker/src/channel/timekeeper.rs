@@ -68,4 +68,4 @@ impl Timekeeper {
 /// Deadlines are met up to this late, never early.
 pub const SLOT: Duration = Duration::from_millis(10);
 /// How long to sleep when nothing is armed; a new deadline ends the sleep.
-const IDLE: Duration = Duration::from_secs(3600);
+const IDLE: Duration = Duration::from_hours(1);

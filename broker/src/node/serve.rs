@@ -52,7 +52,10 @@ pub fn run(invocation: Invocation, host: String, clock: Clock, log_control: LogC
         let serve = move |accepted| Connection::new(Arc::clone(&doors), accepted);
         (Workers::start(node.config.ingress.data_threads, &listeners.tcp, &stopped, serve)?, signals)
     };
-    let tasks = runtime.block_on(side_rooms(&node, &listeners, &stopped))?;
+    let tasks = {
+        let _context = runtime.enter();
+        side_rooms(&node, &listeners, &stopped)?
+    };
     tracing::info!(tcp = node.ports.tcp, http = node.ports.http, "nsqd v1.3.0 is ready");
     runtime.block_on(signals.until_told_to_stop(&node));
 
@@ -93,7 +96,7 @@ fn register(node: &Arc<Node>, client: HttpClient) {
 }
 
 /// Starts what runs beside the data threads.
-async fn side_rooms(
+fn side_rooms(
     node: &Arc<Node>,
     listeners: &Listeners,
     stopped: &watch::Receiver<bool>,

@@ -2,7 +2,7 @@
 
 use super::Node;
 use crate::channel::shared::SharedChannel;
-use crate::desk::settings::{ChannelSettings, TopicSettings};
+use crate::desk::settings::ChannelSettings;
 use crate::metrics::latency::{LatencyWindow, summarize};
 use crate::metrics::snapshot::{ChannelStats, Filter, Snapshot, TopicStats};
 use crate::topic::Topic;
@@ -16,11 +16,6 @@ impl Node {
             topics: wanted.map(|topic| self.topic_stats(topic, filter)).collect(),
             producers: if filter.clients { self.doors.clients.producers() } else { Vec::new() },
         }
-    }
-
-    /// How a topic is set.
-    pub(super) fn settings_of_topic(&self, topic: &Topic) -> TopicSettings {
-        topic.settings()
     }
 
     fn topic_stats(&self, topic: &Topic, filter: &Filter) -> TopicStats {
@@ -41,7 +36,7 @@ impl Node {
             memory_bytes: footprint.memory,
             oldest_sequence: topic.log().oldest().get(),
             newest_sequence: topic.log().end().get().saturating_sub(1),
-            settings: Some(self.settings_of_topic(topic)),
+            settings: Some(topic.settings()),
             channels: channels
                 .iter()
                 .filter(|channel| filter.wants_channel(channel.name().as_str()))
