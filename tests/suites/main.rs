@@ -7,8 +7,11 @@
 
 mod auth;
 mod compression;
+mod corruption;
+mod crash;
 mod disconnects;
 mod disk;
+mod disk_full;
 mod flags;
 mod flow;
 mod garbage;
