@@ -6,7 +6,7 @@
 use std::process::Command;
 
 use nsqx_broker::log::sequence::Sequence;
-use nsqx_broker::store::catalogue::{ChannelState, TopicState};
+use nsqx_broker::store::catalogue::{Catalogue, ChannelState, TopicState};
 use nsqx_broker::store::cursor::{ChannelNumber, CursorDelta};
 use nsqx_broker::store::cursors::CursorStore;
 use nsqx_broker::store::{Store, StoreError};
@@ -54,7 +54,7 @@ fn fill_and_free() {
         "only what was answered is there"
     );
     assert!(matches!(create(&store, 0), Err(StoreError::Broken(_))));
-    let cursors = || {
+    let cursors = |_: &Catalogue| {
         let delta = |number: usize| CursorDelta {
             floor: floor(number),
             ..CursorDelta::default()

@@ -15,6 +15,7 @@ use std::time::Duration;
 use rustls::ClientConfig;
 use tempfile::TempDir;
 
+use crate::Broker;
 use crate::eventually;
 use crate::http::{Door, Http};
 use crate::port;
@@ -86,6 +87,12 @@ impl NodeSetup {
         self
     }
 
+    /// The same node, data included, run by another broker.
+    pub fn run_by(mut self, broker: &Broker) -> Self {
+        broker.program().clone_into(&mut self.program);
+        self
+    }
+
     /// Puts a file into the data folder before the start.
     pub fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
         fs::write(self.data.path().join(name), content).expect("file in the data folder");
@@ -102,10 +109,15 @@ impl NodeSetup {
     /// # Panics
     /// When it ends instead, or is not ready within 10 s.
     pub fn start(self) -> Node {
-        let process = Process::spawn(&mut self.command());
-        let mut node = Node { process, setup: self };
+        let mut node = self.launch();
         node.await_ready();
         node
+    }
+
+    /// Starts the node and waits for nothing.
+    pub fn launch(self) -> Node {
+        let process = Process::spawn(&mut self.command());
+        Node { process, setup: self }
     }
 
     /// Starts a node that is expected to end by itself, and waits for its end, at most 10 s.

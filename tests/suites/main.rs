@@ -4,6 +4,7 @@
 //! `NSQX_NSQD` names our broker (default: that of this repository, built as this test was). `NSQX_STOCK_NSQD`
 //! and `NSQX_STOCK_NSQLOOKUPD` name the stock programs, see `tests/stock/build.sh`; without them the tests
 //! that need them print `skipped:` and pass.
+//! `NSQX_INTEROP_DIR` names the prepared client libraries in the same way, see `tests/interop/README.md`.
 
 mod auth;
 mod compression;
@@ -20,8 +21,10 @@ mod http_publish;
 mod http_routes;
 mod http_stats;
 mod identify;
+mod interop;
 mod lines;
 mod lookup_peer;
+mod migrate;
 mod output_buffer;
 mod persistence;
 mod publish;

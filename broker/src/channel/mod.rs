@@ -256,6 +256,11 @@ impl Channel {
         self.own_ids.get(own_id)
     }
 
+    /// True when a message is in flight whose record carries an id of its own.
+    pub fn shows_own_ids(&self) -> bool {
+        !self.own_ids.is_empty()
+    }
+
     /// Bytes allocated for messages, but for shared records and the nodes of small maps.
     pub fn memory_bytes(&self) -> usize {
         self.cursor.memory_bytes()

@@ -9,7 +9,9 @@ use tokio::sync::Notify;
 
 use super::shared::SharedChannel;
 use crate::store::StoreError;
-use crate::store::handle::StoreHandle;
+use crate::store::catalogue::Catalogue;
+use crate::store::cursor::{ChannelNumber, CursorDelta};
+use crate::store::handle::{Answer, StoreHandle};
 
 /// Channels that have something to store.
 pub struct Saver {
@@ -17,7 +19,8 @@ pub struct Saver {
     interval: Duration,
     dirty: Mutex<Vec<Weak<SharedChannel>>>,
     wanted: Notify,
-    /// Held from reading deltas until they are on their way, so that a later one can not overtake.
+    /// Held from reading deltas until they are on their way, so that a later one can not overtake, and none that was
+    /// read before a broken store is written anew comes after that.
     order: Mutex<()>,
 }
 
@@ -47,10 +50,10 @@ impl Saver {
             match self.save(&channels, false).await {
                 Ok(()) => after(&channels),
                 Err(error) => {
-                    tracing::error!(%error, "can not store cursors");
-                    for channel in &channels {
-                        channel.is_not_stored();
-                    }
+                    tracing::debug!(%error, "can not store cursors");
+                    tokio::time::sleep(PAUSE_WHILE_BROKEN).await;
+                    self.dirty.lock().extend(noted);
+                    self.wanted.notify_one();
                 }
             }
         }
@@ -59,10 +62,13 @@ impl Saver {
     /// Stores the channels now. With `last` also what only a clean stop keeps.
     ///
     /// # Errors
-    /// What the store says; what was to be stored is then stored with a later change.
+    /// What the store says. A store that refuses is broken: what was to be stored is written when it is opened again.
     pub async fn save(&self, channels: &[Arc<SharedChannel>], last: bool) -> Result<(), StoreError> {
         let (answer, floors) = {
             let _order = self.order.lock();
+            if let Some(fault) = self.store.fault() {
+                return Err(fault);
+            }
             let mut floors = Vec::new();
             let mut batch = Vec::new();
             for channel in channels {
@@ -84,4 +90,16 @@ impl Saver {
         }
         Ok(())
     }
+
+    /// Opens a broken store again and writes everything to it (see [`crate::store::Store::reopen`]).
+    pub fn reopen(
+        &self,
+        cursors: impl FnOnce(&Catalogue) -> Vec<(ChannelNumber, CursorDelta)> + Send + 'static,
+    ) -> Answer<()> {
+        let _order = self.order.lock();
+        self.store.reopen(cursors)
+    }
 }
+
+/// How long nothing is tried after the store has refused.
+const PAUSE_WHILE_BROKEN: Duration = Duration::from_secs(1);

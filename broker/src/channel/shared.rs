@@ -20,7 +20,7 @@ use crate::egress::signal::Signal;
 use crate::ids::ConnectionId;
 use crate::log::engine::TopicLog;
 use crate::metrics::latency::LatencyWindow;
-use crate::log::sequence::Sequence;
+use crate::log::sequence::{Sequence, SequenceRange};
 use crate::store::cursor::{ChannelNumber, CursorDelta};
 use crate::topic::handed::Handed;
 
@@ -36,8 +36,8 @@ pub struct SharedChannel {
     incarnation: u64,
     stored_floor: AtomicU64,
     hungry: AtomicBool,
+    shows_own_ids: AtomicBool,
     dirty: AtomicBool,
-    lost_checkpoint: AtomicBool,
     inner: Mutex<Inner>,
     this: Weak<SharedChannel>,
 }
@@ -123,8 +123,8 @@ impl SharedChannel {
             incarnation: parts.incarnation,
             stored_floor: AtomicU64::new(parts.stored_floor.get()),
             hungry: AtomicBool::new(false),
+            shows_own_ids: AtomicBool::new(false),
             dirty: AtomicBool::new(false),
-            lost_checkpoint: AtomicBool::new(false),
             inner: Mutex::new(Inner {
                 machine: parts.machine,
                 told: parts.handed.get().1,
@@ -202,6 +202,7 @@ impl SharedChannel {
     pub fn take(&self, id: ConnectionId, now: Moment, limit: TakeLimit, out: &mut Deliveries) -> Taken {
         let mut inner = self.caught_up();
         let taken = inner.machine.take(id, now, limit, &*self.log, out);
+        self.shows_own_ids.store(inner.machine.shows_own_ids(), Ordering::Relaxed);
         self.settled(inner);
         if let Some(latency) = &self.latency {
             latency.lock().delivered(out);
@@ -273,14 +274,15 @@ impl SharedChannel {
         self.settled(inner);
     }
 
-    /// Continues at `to`; what was in flight or deferred is dropped.
+    /// Continues at `to`; what was in flight or deferred is dropped. Delayed records from there on wait for what is left
+    /// of their delay, once they are found: until then they are not delivered.
     pub fn seek(&self, to: Sequence) {
         let mut inner = self.caught_up();
-        let (end, _) = self.handed.get();
-        let records = self.log.count(crate::log::sequence::SequenceRange::new(to, end));
-        inner.machine.seek(to, records);
+        let range = SequenceRange::new(to, inner.machine.handed_over());
+        inner.machine.seek(to, self.log.count(range));
         self.mark_dirty();
         self.settled(inner);
+        self.announce(range);
     }
 
     /// Refuses new consumers if there are none; answers whether that is so.
@@ -320,8 +322,11 @@ impl SharedChannel {
         self.latency.as_ref().map(|latency| latency.lock().window())
     }
 
-    /// The sequence of a message in flight that shows an id of its own (imported messages).
+    /// The sequence of a message in flight that shows an id of its own (imported messages). Cheap while there is none.
     pub fn sequence_of(&self, own_id: [u8; 16]) -> Option<Sequence> {
+        if !self.shows_own_ids.load(Ordering::Relaxed) {
+            return None;
+        }
         self.inner.lock().machine.sequence_of(own_id)
     }
 
@@ -351,9 +356,11 @@ impl SharedChannel {
 
     /// Everything below may go from the log: it is finished, and stored as such if the channel is stored.
     pub fn stored_floor(&self) -> Sequence {
+        // Never above the machine's: news of a floor that was stored before a seek may come after it.
+        let floor = self.inner.lock().machine.floor();
         match self.number {
-            Some(_) => Sequence::new(self.stored_floor.load(Ordering::Acquire)),
-            None => self.inner.lock().machine.floor(),
+            Some(_) => floor.min(Sequence::new(self.stored_floor.load(Ordering::Acquire))),
+            None => floor,
         }
     }
 
@@ -362,21 +369,18 @@ impl SharedChannel {
         self.stored_floor.store(floor.get(), Ordering::Release);
     }
 
-    /// What the last [`SharedChannel::checkpoint`] answered did not reach the store: the next one tells everything.
-    pub fn is_not_stored(&self) {
-        self.lost_checkpoint.store(true, Ordering::Release);
-        self.mark_dirty();
-    }
-
     /// What changed since the last call; with `last`, also what a clean stop keeps (attempts of what is in flight).
     pub fn checkpoint(&self, last: bool) -> Option<CursorDelta> {
         self.dirty.store(false, Ordering::SeqCst);
         let mut inner = self.caught_up();
         let (wall, now) = (self.rooms.clock.wall(), self.rooms.clock.now());
-        if self.lost_checkpoint.swap(false, Ordering::AcqRel) {
-            return inner.machine.full_checkpoint(wall, now);
-        }
         if last { inner.machine.final_checkpoint(wall, now) } else { inner.machine.checkpoint(wall, now) }
+    }
+
+    /// Everything there is to store, for a store that lost writes; `None` for a channel that is never stored.
+    pub fn full_checkpoint(&self) -> Option<CursorDelta> {
+        let mut inner = self.caught_up();
+        inner.machine.full_checkpoint(self.rooms.clock.wall(), self.rooms.clock.now())
     }
 
     fn caught_up(&self) -> MutexGuard<'_, Inner> {
@@ -413,15 +417,49 @@ impl SharedChannel {
 
     fn read(&self, from: Sequence) {
         let Some(this) = self.this.upgrade() else { return };
-        self.rooms.blocking.spawn_blocking(move || {
-            let chunk = this.log.read(from, READ_BYTES).unwrap_or_else(|error| {
-                tracing::error!(channel = %this.name, sequence = %from, %error, "cannot read records");
-                None
-            });
-            let mut inner = this.caught_up();
-            inner.reading = false;
-            inner.machine.supply(from, chunk);
-            this.settled(inner);
+        self.rooms.blocking.spawn_blocking(move || match this.log.read(from, READ_BYTES) {
+            Ok(chunk) => this.has_read(|machine| machine.supply(from, chunk)),
+            Err(error) => {
+                tracing::error!(channel = %this.name, sequence = %from, %error, "can not read records now");
+                // No message is lost by a disk that fails for a while: the channel asks again.
+                this.after_a_pause(|this| this.has_read(|_| ()));
+            }
+        });
+    }
+
+    fn has_read(&self, supply: impl FnOnce(&mut Channel)) {
+        let mut inner = self.caught_up();
+        inner.reading = false;
+        supply(&mut inner.machine);
+        self.settled(inner);
+    }
+
+    /// Finds the delayed records in `range` and has them wait for what is left of their delays.
+    fn announce(&self, range: SequenceRange) {
+        let Some(this) = self.this.upgrade() else { return };
+        self.rooms.blocking.spawn_blocking(move || match this.log.delayed(range) {
+            Ok(records) => {
+                let (wall, now) = (this.rooms.clock.wall(), this.rooms.clock.now());
+                let due: Vec<_> = records
+                    .iter()
+                    .map(|record| (record.sequence, now + record.left(record.published, wall)))
+                    .collect();
+                this.delayed(&due);
+            }
+            Err(error) => {
+                tracing::error!(channel = %this.name, %error, "can not look for delayed records now");
+                this.after_a_pause(move |this| this.announce(range));
+            }
+        });
+    }
+
+    fn after_a_pause(&self, work: impl FnOnce(&Self) + Send + 'static) {
+        let this = Weak::clone(&self.this);
+        self.rooms.blocking.spawn(async move {
+            tokio::time::sleep(READ_PAUSE).await;
+            if let Some(this) = this.upgrade() {
+                work(&this);
+            }
         });
     }
 
@@ -444,3 +482,5 @@ impl Inner {
 
 /// How much one read of the files fetches for a channel, in bytes.
 const READ_BYTES: usize = 256 * 1024;
+/// Time between a read that failed and the next try.
+const READ_PAUSE: Duration = Duration::from_secs(1);

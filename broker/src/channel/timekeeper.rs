@@ -25,8 +25,11 @@ struct Deadlines {
 }
 
 impl Timekeeper {
-    /// `channel` wants a tick at `deadline`. A channel may be armed more than once; it is ticked each time.
+    /// `channel` wants a tick at `deadline` or up to [`SLOT`] later, so that what is due close together costs one wake-up.
+    /// A channel may be armed more than once; it is ticked each time.
     pub fn arm(&self, deadline: Moment, channel: Weak<SharedChannel>) {
+        let slot = SLOT.as_nanos() as u64;
+        let deadline = Moment::from_nanos(deadline.as_nanos().div_ceil(slot).saturating_mul(slot));
         let mut deadlines = self.deadlines.lock();
         let nearest = deadlines.queue.first_key_value().is_none_or(|((first, _), _)| deadline < *first);
         deadlines.armed += 1;
@@ -62,5 +65,7 @@ impl Timekeeper {
     }
 }
 
+/// Deadlines are met up to this late, never early.
+pub const SLOT: Duration = Duration::from_millis(10);
 /// How long to sleep when nothing is armed; a new deadline ends the sleep.
 const IDLE: Duration = Duration::from_hours(1);

@@ -163,6 +163,14 @@ impl DelayedRecord {
             delay_ms: record.delay_ms,
         }
     }
+
+    /// What is left at `wall` of a delay that began at `from`, both in nanoseconds since the Unix epoch. Whatever a clock
+    /// does: never more than the whole delay.
+    pub fn left(&self, from: i64, wall: i64) -> Duration {
+        let delay = Duration::from_millis(self.delay_ms);
+        let passed = Duration::from_nanos(u64::try_from(wall.saturating_sub(from)).unwrap_or(0));
+        delay.saturating_sub(passed)
+    }
 }
 
 /// One topic's log. All methods are safe to call from any thread. `append`, `flush` and `read_cached` are quick

@@ -78,7 +78,7 @@ impl Engines {
         Ok(())
     }
 
-    /// Tests the disk; logs that could not be written recover when it works again. May wait for the disk.
+    /// Looks at the disk; logs that could not be written recover when it works again. May wait for the disk.
     ///
     /// # Errors
     /// When the disk refuses.

@@ -16,6 +16,7 @@ use crate::log::engine::{LogError, TopicLog};
 use crate::log::record::NewRecord;
 use crate::log::sequence::Sequence;
 use crate::metrics::snapshot::{Filter, Snapshot};
+use crate::store::StoreError;
 use crate::topic::Topic;
 use crate::topic::directory::DirectoryError;
 
@@ -55,7 +56,10 @@ impl Desk for Node {
 
     fn publish(&self, topic: TopicName, batch: Batch, delay_ms: u64) -> Answer<'_, Result<(), DeskError>> {
         Box::pin(async move {
-            let topic = self.directory.create(&topic).await?;
+            let topic = match self.config.topic.auto_create {
+                true => self.directory.create(&topic).await?,
+                false => self.live_topic(&topic)?,
+            };
             let timestamp = self.clock.wall();
             let records: Vec<NewRecord<'_>> =
                 batch.messages().map(|body| NewRecord { timestamp, delay_ms, body, ..NewRecord::default() }).collect();
@@ -257,11 +261,19 @@ impl From<DirectoryError> for DeskError {
         match error {
             DirectoryError::TopicNotFound => Self::TopicNotFound,
             DirectoryError::ChannelNotFound => Self::ChannelNotFound,
-            DirectoryError::Exiting => Self::Exiting,
-            error => match error.reason() {
-                "exiting" => Self::Exiting,
-                _ => Self::Failed(error.to_string()),
-            },
+            DirectoryError::Exiting | DirectoryError::Log(LogError::Closed) | DirectoryError::Store(StoreError::Closed) => {
+                Self::Exiting
+            }
+            // Trying again later may help (architecture 3, metadata store e).
+            DirectoryError::Log(error) => {
+                tracing::error!(%error, "refused");
+                Self::Exiting
+            }
+            DirectoryError::Store(error) if error.is_of_disk() => {
+                tracing::error!(%error, "refused");
+                Self::Exiting
+            }
+            DirectoryError::Store(error) => Self::Failed(error.to_string()),
         }
     }
 }

@@ -11,39 +11,46 @@ use crate::topic::directory::Directory;
 /// The file, and whose turn it is to write it.
 pub(super) struct MetadataFile {
     folder: PathBuf,
-    turn: Mutex<()>,
+    /// Fingerprint of what lies there.
+    turn: Mutex<[u8; 8]>,
 }
 
 impl MetadataFile {
-    /// The file in `folder`.
+    /// The file in `folder`, which may not be there yet.
     pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder, turn: Mutex::new(()) }
+        let content = std::fs::read(folder.join(nsqd_dat::FILE_NAME)).unwrap_or_default();
+        Self { folder, turn: Mutex::new(fingerprint(&content)) }
+    }
+
+    /// Fingerprint of the file as it was read or written last.
+    pub(super) async fn fingerprint(&self) -> [u8; 8] {
+        *self.turn.lock().await
     }
 
     /// Writes what is there now. A failure is logged: the store has it all the same.
     pub(super) async fn write(&self, directory: &Directory) {
-        let _turn = self.turn.lock().await;
+        let mut on_disk = self.turn.lock().await;
         let content = match nsqd_dat::encode(&entries(directory)) {
             Ok(content) => content,
             Err(error) => return tracing::error!(%error, "can not write nsqd.dat"),
         };
         let folder = self.folder.clone();
-        let hash = fingerprint(content.as_bytes());
+        let (next, present) = (fingerprint(content.as_bytes()), *on_disk);
         let answer = directory.founding().store.transact(move |transaction| {
-            let last = transaction.catalogue().fact(LAST).map(<[u8]>::to_vec);
-            if last.as_deref() != Some(&hash) {
-                transaction.set_fact(BEFORE_LAST, last)?;
-                transaction.set_fact(LAST, Some(hash.to_vec()))?;
+            if transaction.catalogue().fact(NEXT) != Some(&next) {
+                transaction.set_fact(PRESENT, Some(present.to_vec()))?;
+                transaction.set_fact(NEXT, Some(next.to_vec()))?;
             }
             Ok(())
         });
-        // Noted first: a file that is ours must never be taken for somebody else's.
+        // Noted first: a file that is ours must never be taken for somebody else's, whichever of the two a crash or a
+        // full disk leaves.
         if let Err(error) = answer.await {
-            tracing::error!(%error, "can not note the hash of nsqd.dat");
+            return tracing::error!(%error, "can not note the fingerprint of nsqd.dat, which stays as it is");
         }
         let written = directory.founding().runtime().spawn_blocking(move || nsqd_dat::write(&folder, &content)).await;
         match written {
-            Ok(Ok(())) => {}
+            Ok(Ok(())) => *on_disk = next,
             Ok(Err(error)) => tracing::error!(%error, "can not write nsqd.dat"),
             Err(error) => tracing::error!(%error, "can not write nsqd.dat"),
         }
@@ -75,7 +82,7 @@ fn entries(directory: &Directory) -> Vec<TopicEntry> {
         .collect()
 }
 
-/// Facts in the store: fingerprints of the last two files that were written.
-pub(super) const LAST: &str = "nsqd.dat last";
-/// See [`LAST`].
-pub(super) const BEFORE_LAST: &str = "nsqd.dat before last";
+/// Fact in the store: fingerprint of the file that was about to be written.
+pub(super) const NEXT: &str = "nsqd.dat last";
+/// Fact in the store: fingerprint of the file that it was to replace.
+pub(super) const PRESENT: &str = "nsqd.dat before last";

@@ -4,6 +4,8 @@
 //! | file | duty |
 //! |---|---|
 //! | `start` | opens what is on disk, binds the ports |
+//! | `data` | the data folder with its store and its logs |
+//! | `migrate` | from stock nsqd and back |
 //! | `restore` | topics and channels as they were |
 //! | `serve` | runs the doors and side rooms until told to stop, then stops in order |
 //! | `desk` | what the HTTP door asks for |
@@ -12,9 +14,11 @@
 //! | `metadata_file` | nsqd.dat |
 //! | `peek` | messages as they stand in a channel |
 
+mod data;
 mod desk;
 mod inventory;
 mod metadata_file;
+pub mod migrate;
 mod peek;
 mod restore;
 mod serve;
@@ -30,6 +34,7 @@ use crate::channel::saver::Saver;
 use crate::channel::timekeeper::Timekeeper;
 use crate::clock::Clock;
 use crate::config::{Changeable, Config};
+use crate::export::ExportError;
 use crate::http_client::BadEndpoint;
 use crate::import::ImportError;
 use crate::ingress::doors::Doors;
@@ -76,6 +81,17 @@ pub enum NodeError {
     /// The data path can not be used, or holds files of stock nsqd that can not be read.
     #[error(transparent)]
     Import(#[from] ImportError),
+    /// Stock data can not be written.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    /// What the store remembers of an import makes no sense.
+    #[error("the note {name:?} in the metadata store can not be understood: {source}")]
+    Note {
+        /// Name of the fact.
+        name: String,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
     /// The metadata store can not be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -99,6 +115,9 @@ pub enum NodeError {
     /// A thread or runtime can not be made.
     #[error("cannot start: {0}")]
     System(#[from] std::io::Error),
+    /// Flags ask for something that this version does not do.
+    #[error("this version does not act on {0}; remove it from the command line, file or environment")]
+    Unserved(String),
     /// A stored name is none.
     #[error("the metadata store names a topic or channel {0:?}, which is not a valid name")]
     StoredName(String),

@@ -2,7 +2,6 @@
 //! logs. Goes out: live topics. Must not know doors.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use nsqx_proto::name::{ChannelName, TopicName};
 
@@ -33,6 +32,7 @@ pub(super) fn topics(
 ) -> Result<(), NodeError> {
     let founding = directory.founding();
     founding.engines.remove_unknown(|number| catalogue.topic(number).is_some())?;
+    let mut standing = Vec::new();
     for (number, stored) in catalogue.topics() {
         let own: Vec<_> = cursors.iter().filter(|(channel, _, _)| channel.topic == number).collect();
         let at_least = own.iter().map(|(_, _, cursor)| cursor.end()).max().unwrap_or_default();
@@ -50,10 +50,26 @@ pub(super) fn topics(
                 live.set_paused(true);
             }
         }
+        if topic.channels().is_empty() && stored.state.handed_over == HandedOver::Flowing {
+            standing.push((number, topic.handed_over()));
+        }
         topic.start();
         directory.restore(topic);
     }
-    Ok(())
+    stand_still(founding, standing)
+}
+
+/// Stores where topics stand still whose last channels were ephemeral and ended with the process.
+fn stand_still(founding: &Founding, topics: Vec<(TopicNumber, Sequence)>) -> Result<(), NodeError> {
+    if topics.is_empty() {
+        return Ok(());
+    }
+    let stored = founding.store.transact(move |transaction| {
+        topics.into_iter().try_for_each(|(number, position)| {
+            transaction.update_topic(number, |state| state.handed_over = HandedOver::At(position))
+        })
+    });
+    Ok(stored.wait()?)
 }
 
 /// Reads every stored cursor.
@@ -72,6 +88,16 @@ pub(super) fn cursors(
     Ok(cursors)
 }
 
+/// Where a stored topic's log starts when it is empty, and from where on it goes on; `at_least` is the end of all
+/// cursors.
+pub(super) fn log_start(handed_over: HandedOver, at_least: Sequence) -> Start {
+    let position = match handed_over {
+        HandedOver::Flowing => Sequence::default(),
+        HandedOver::At(position) => position,
+    };
+    Start { fresh: position, at_least: at_least.max(position) }
+}
+
 fn open(
     founding: &Founding,
     number: TopicNumber,
@@ -79,12 +105,8 @@ fn open(
     at_least: Sequence,
 ) -> Result<Arc<Topic>, NodeError> {
     let name = TopicName::parse(&stored.name).map_err(|_| NodeError::StoredName(stored.name.clone()))?;
-    let relay = Relay::new(Arc::clone(&founding.health));
-    let position = match stored.state.handed_over {
-        HandedOver::Flowing => Sequence::default(),
-        HandedOver::At(position) => position,
-    };
-    let start = Start { fresh: position, at_least: at_least.max(position) };
+    let relay = Relay::new(Arc::clone(&founding.health), Some(number));
+    let start = log_start(stored.state.handed_over, at_least);
     let settings = TopicSettings::from_json(&stored.state.settings, founding.topic_settings);
     let (durability, retention) = (settings.durability, settings.retention());
     let log = founding.engines.open(number, start, durability, retention, Arc::clone(&relay) as _)?;
@@ -102,13 +124,14 @@ fn open(
         held,
         incarnation: founding.next_incarnation(),
         settings,
+        holds: stored.state.holds.clone(),
     };
     let topic = Arc::new(Topic::new(parts, founding.rooms.clock));
     relay.connect(&topic);
     Ok(topic)
 }
 
-/// The delayed records that some channel may still have to hold back, with the wall time at which each is due.
+/// The delayed records that some channel may still have to hold back, with the wall time at which each delay began.
 fn delayed_records(
     topic: &Topic,
     stored: &catalogue::Topic,
@@ -117,14 +140,19 @@ fn delayed_records(
     let Some(lowest) = floors.min() else { return Ok(Vec::new()) };
     let range = SequenceRange::new(lowest, topic.handed_over());
     let records = topic.log().delayed(range)?;
-    Ok(records.into_iter().map(|record| (record, due(&record, &stored.state.holds))).collect())
+    Ok(records.into_iter().map(|record| (record, delay_start(&record, &stored.state.holds))).collect())
+}
+
+/// When a record is due by the wall clock, nanoseconds since the Unix epoch.
+pub(super) fn due(record: &DelayedRecord, holds: &[Hold]) -> i64 {
+    let length = i64::try_from(record.delay_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+    delay_start(record, holds).saturating_add(length)
 }
 
 /// A record's delay runs from its publish, or from the end of the hold that it was caught in (C-51).
-fn due(record: &DelayedRecord, holds: &[Hold]) -> i64 {
+fn delay_start(record: &DelayedRecord, holds: &[Hold]) -> i64 {
     let hold = holds.iter().find(|hold| hold.range.contains(record.sequence));
-    let from = hold.map_or(record.published, |hold| hold.ended);
-    from.saturating_add(i64::try_from(record.delay_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000))
+    hold.map_or(record.published, |hold| hold.ended)
 }
 
 fn machine(
@@ -145,14 +173,8 @@ fn machine(
         now,
         wall,
     );
-    // A delay that is over needs no holding back; the clock may have jumped, so none grows beyond its length.
-    let due: Vec<(Sequence, Moment)> = delayed
-        .iter()
-        .map(|(record, due)| {
-            let left = u64::try_from((due - wall) / 1_000_000).unwrap_or(0).min(record.delay_ms);
-            (record.sequence, now + Duration::from_millis(left))
-        })
-        .collect();
+    let due: Vec<(Sequence, Moment)> =
+        delayed.iter().map(|(record, from)| (record.sequence, now + record.left(*from, wall))).collect();
     machine.hand_over(handed_over, 0, &due);
     machine
 }

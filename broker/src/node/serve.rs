@@ -2,17 +2,18 @@
 //! comes in, then cursors, logs and the store. Must not know how the rooms work.
 
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nsqx_proto::{ChannelName, Dialect, TopicName};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::start::{Listeners, Started, start};
+use super::start::{Listeners, Started, listen, start};
 use super::{Node, NodeError};
 use crate::args::Invocation;
 use crate::channel::shared::SharedChannel;
@@ -30,6 +31,7 @@ use crate::metrics::snapshot::Filter;
 use crate::metrics::statsd_push;
 use crate::registration::{Identity, Registration, RegistrationSettings};
 use crate::tls::server::ServerTls;
+use crate::topic::health::Source;
 
 /// Runs a broker until SIGINT or SIGTERM.
 ///
@@ -41,19 +43,21 @@ pub fn run(invocation: Invocation, host: String, clock: Clock, log_control: LogC
         start(invocation.config, invocation.changeable, host, clock, log_control, runtime.handle())?;
     let Started { node, listeners, store_thread, client, lock } = started;
     let (stop, stopped) = watch::channel(false);
-    let workers = {
+    let (workers, signals) = {
         let _context = runtime.enter();
+        let signals = Signals::catch()?;
+        listen(&node.config, &listeners)?;
         register(&node, client);
         let doors = Arc::clone(&node.doors);
         let serve = move |accepted| Connection::new(Arc::clone(&doors), accepted);
-        Workers::start(data_threads(), &listeners.tcp, &stopped, serve)?
+        (Workers::start(node.config.ingress.data_threads, &listeners.tcp, &stopped, serve)?, signals)
     };
     let tasks = {
         let _context = runtime.enter();
         side_rooms(&node, &listeners, &stopped)?
     };
     tracing::info!(tcp = node.ports.tcp, http = node.ports.http, "nsqd v1.3.0 is ready");
-    runtime.block_on(until_told_to_stop(&node));
+    runtime.block_on(signals.until_told_to_stop(&node));
 
     tracing::info!("stopping");
     node.directory.close();
@@ -152,17 +156,17 @@ fn saver(node: Arc<Node>) -> Work {
     })
 }
 
-/// Finds out that the disk works again without waiting for a publish.
+/// Finds out that the disk fails or works again, without waiting for a publish.
 fn prober(node: Arc<Node>) -> Work {
     Box::pin(async move {
         loop {
             tokio::time::sleep(PROBE_INTERVAL).await;
-            if node.health.state().is_err() {
-                let engines = Arc::clone(&node.engines);
-                let probed = Handle::current().spawn_blocking(move || engines.probe()).await;
-                if let Ok(Err(error)) = probed {
-                    tracing::debug!(%error, "the disk still fails");
-                }
+            let engines = Arc::clone(&node.engines);
+            let Ok(probed) = Handle::current().spawn_blocking(move || engines.probe()).await else { return };
+            let works = probed.is_ok();
+            node.health.report(Source::Disk, probed);
+            if works {
+                node.mend_store().await;
             }
         }
     })
@@ -228,17 +232,31 @@ async fn serve_https(
     connections.finish().await;
 }
 
-/// Ends with SIGINT or SIGTERM; SIGHUP reads the certificate anew.
-async fn until_told_to_stop(node: &Node) {
-    let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()));
-    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = signals else {
-        return tracing::error!("can not listen for signals");
-    };
-    loop {
-        tokio::select! {
-            _ = interrupt.recv() => return,
-            _ = terminate.recv() => return,
-            _ = hangup.recv() => node.reload(),
+/// Signals that do not end the process by themselves. They are caught from before the ports open, so that whoever has
+/// been answered can stop the broker cleanly; an import before that may end at any moment.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn catch() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Ends with SIGINT or SIGTERM; SIGHUP reads the certificate anew.
+    async fn until_told_to_stop(mut self, node: &Node) {
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return,
+                _ = self.terminate.recv() => return,
+                _ = self.hangup.recv() => node.reload(),
+            }
         }
     }
 }
@@ -279,8 +297,25 @@ impl Node {
         }
     }
 
+    /// Opens a broken store again and brings it up to date.
+    async fn mend_store(&self) {
+        if self.directory.founding().store.fault().is_none() {
+            return;
+        }
+        let directory = Arc::clone(&self.directory);
+        let reopened = self.saver.reopen(move |catalogue| directory.cursors(catalogue)).await;
+        if let Err(error) = reopened {
+            return tracing::debug!(%error, "the metadata store is still broken");
+        }
+        if let Err(error) = self.directory.settle().await {
+            tracing::error!(%error, "the metadata store is not up to date");
+        }
+        self.metadata_file.write(&self.directory).await;
+    }
+
     /// Stores everything that a clean stop keeps and closes the logs.
     async fn close(&self) {
+        self.mend_store().await;
         let topics = self.directory.live_topics();
         let channels: Vec<_> = topics.iter().flat_map(|topic| topic.channels()).collect();
         if let Err(error) = self.saver.save(&channels, true).await {
@@ -296,10 +331,6 @@ impl Node {
             }
         }
     }
-}
-
-fn data_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }
 
 /// Threads for HTTP, lookupds, statsd, auth servers and the store's answers.

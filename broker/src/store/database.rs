@@ -26,12 +26,16 @@ pub(super) struct Database {
 }
 
 impl Database {
-    /// Opens or creates the database in `dir`.
+    /// Opens or creates the database in `dir`, whose parent must be there: a data folder that was moved away must
+    /// not come into being a second time.
     ///
     /// # Errors
     /// [`StoreError::Broken`] when the disk refuses, [`StoreError::Damaged`] when the files can not be understood.
     pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
-        fs::create_dir_all(dir).map_err(StoreError::broken)?;
+        match fs::create_dir(dir) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(StoreError::broken(error)),
+            _ => {}
+        }
         let config = sled::Config::new()
             .path(dir)
             .cache_capacity(CACHE_BYTES)

@@ -44,7 +44,7 @@ impl StoreError {
     }
 
     /// True when the disk is to blame, not the caller.
-    pub(super) fn is_of_disk(&self) -> bool {
+    pub fn is_of_disk(&self) -> bool {
         matches!(self, Self::Broken(_) | Self::Damaged(_))
     }
 }

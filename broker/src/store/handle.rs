@@ -4,12 +4,15 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::task::{Context, Poll};
 use std::thread::{Builder, JoinHandle};
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use super::catalogue::Catalogue;
 use super::cursor::{ChannelNumber, CursorDelta};
 use super::state::State;
 use super::transaction::Transaction;
@@ -20,7 +23,11 @@ use super::{Store, StoreError};
 #[derive(Clone, Debug)]
 pub struct StoreHandle {
     requests: Sender<Request>,
+    fault: Fault,
 }
+
+/// Why the store is broken, as the last request left it. Set before that request is answered.
+type Fault = Arc<Mutex<Option<StoreError>>>;
 
 /// The thread that owns the store. It ends when the last handle is gone.
 #[derive(Debug)]
@@ -35,10 +42,12 @@ impl StoreThread {
     /// When the system gives no thread.
     pub fn start(store: Store) -> io::Result<(StoreHandle, Self)> {
         let (requests, queue) = channel();
+        let fault = Fault::default();
+        let told = Arc::clone(&fault);
         let thread = Builder::new()
             .name("metadata store".into())
-            .spawn(move || serve(&store, &queue))?;
-        Ok((StoreHandle { requests }, Self { thread }))
+            .spawn(move || serve(&store, &queue, &told))?;
+        Ok((StoreHandle { requests, fault }, Self { thread }))
     }
 
     /// Waits until the thread has ended and the store is closed. Blocks until every handle is dropped.
@@ -75,14 +84,22 @@ impl StoreHandle {
         })
     }
 
+    /// Why the store is broken; `None` = it works. Waits for nothing: the store's thread keeps it up to date.
+    pub fn fault(&self) -> Option<StoreError> {
+        self.fault.lock().clone()
+    }
+
     /// As [`Store::reopen`], answered later.
     pub fn reopen(
         &self,
-        cursors: impl FnOnce() -> Vec<(ChannelNumber, CursorDelta)> + Send + 'static,
+        cursors: impl FnOnce(&Catalogue) -> Vec<(ChannelNumber, CursorDelta)> + Send + 'static,
     ) -> Answer<()> {
         let (sender, receiver) = oneshot::channel();
         self.send(Request::Reopen(Box::new(move |store| {
-            let _ = sender.send(store.reopen(cursors));
+            let reopened = store.reopen(cursors);
+            Box::new(move || {
+                let _ = sender.send(reopened);
+            })
         })));
         Answer { receiver }
     }
@@ -122,18 +139,22 @@ impl<R> Future for Answer<R> {
 
 enum Request {
     Transact(Box<dyn FnOnce(&mut State) -> Reply + Send>),
-    Reopen(Box<dyn FnOnce(&Store) + Send>),
+    Reopen(Box<dyn FnOnce(&Store) -> Box<dyn FnOnce() + Send> + Send>),
 }
 
 /// Answers one request once it is known whether the flush it waited for has worked.
 type Reply = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
-fn serve(store: &Store, queue: &Receiver<Request>) {
+fn serve(store: &Store, queue: &Receiver<Request>, fault: &Fault) {
     let mut next = queue.recv().ok();
     while let Some(request) = next.take() {
         match request {
-            Request::Reopen(reopen) => reopen(store),
-            Request::Transact(work) => next = serve_group(store, work, queue),
+            Request::Reopen(reopen) => {
+                let answer = reopen(store);
+                *fault.lock() = store.fault();
+                answer();
+            }
+            Request::Transact(work) => next = serve_group(store, work, queue, fault),
         }
         next = next.or_else(|| queue.recv().ok());
     }
@@ -144,6 +165,7 @@ fn serve_group(
     store: &Store,
     first: Box<dyn FnOnce(&mut State) -> Reply + Send>,
     queue: &Receiver<Request>,
+    fault: &Fault,
 ) -> Option<Request> {
     let mut state = store.state.lock();
     let mut replies = vec![first(&mut state)];
@@ -158,6 +180,7 @@ fn serve_group(
         }
     }
     let flushed = state.flush();
+    *fault.lock() = state.database().err();
     drop(state);
     for reply in replies {
         reply(flushed.clone());

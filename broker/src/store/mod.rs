@@ -73,6 +73,11 @@ impl Store {
         self.state.lock().catalogue().clone()
     }
 
+    /// Looks at what is stored now without copying it. `look` must not call the store.
+    pub fn look<R>(&self, look: impl FnOnce(&Catalogue) -> R) -> R {
+        look(self.state.lock().catalogue())
+    }
+
     /// Runs `work` and stores what it changed. When `work` answers an error nothing is changed.
     ///
     /// # Errors
@@ -93,15 +98,16 @@ impl Store {
     }
 
     /// Opens a broken store again and writes the whole state to it: the catalogue it kept and the cursors that
-    /// `cursors` answers, one for every channel of the catalogue, with everything a channel has to say (what
-    /// was stored before counts for nothing). Once they have proved to be damaged, the old files are set aside, by
-    /// the next call. Does nothing when the store works; `cursors` is called only once the disk has answered, and must not call the store.
+    /// `cursors` answers for it: one for every channel of the catalogue, with everything a channel has to say (what
+    /// was stored before counts for nothing); those of other channels are left out. Once they have proved to be
+    /// damaged, the old files are set aside, by the next call. Does nothing when the store works; `cursors` is called
+    /// only once the disk has answered, and must not call the store.
     ///
     /// # Errors
     /// The store stays broken: [`StoreError::Broken`], or [`StoreError::MissingCursor`] for a channel left out.
     pub fn reopen(
         &self,
-        cursors: impl FnOnce() -> Vec<(ChannelNumber, CursorDelta)>,
+        cursors: impl FnOnce(&Catalogue) -> Vec<(ChannelNumber, CursorDelta)>,
     ) -> Result<(), StoreError> {
         self.state.lock().reopen(cursors)
     }

@@ -28,6 +28,7 @@ pub(super) struct State {
 impl State {
     /// See [`super::Store::open`].
     pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
+        fs::create_dir_all(dir).map_err(StoreError::broken)?;
         let database = Database::open(&dir.join(DATABASE))?;
         let watermark = Watermark::open(&dir.join(WATERMARK)).map_err(StoreError::broken)?;
         let answered = watermark.last().map_err(StoreError::broken)?;
@@ -73,7 +74,7 @@ impl State {
     /// See [`super::Store::reopen`].
     pub(super) fn reopen(
         &mut self,
-        cursors: impl FnOnce() -> Vec<(ChannelNumber, CursorDelta)>,
+        cursors: impl FnOnce(&Catalogue) -> Vec<(ChannelNumber, CursorDelta)>,
     ) -> Result<(), StoreError> {
         if self.database.is_ok() {
             return Ok(());
@@ -154,7 +155,7 @@ impl State {
 
     fn write_anew(
         &mut self,
-        cursors: impl FnOnce() -> Vec<(ChannelNumber, CursorDelta)>,
+        cursors: impl FnOnce(&Catalogue) -> Vec<(ChannelNumber, CursorDelta)>,
     ) -> Result<Database, StoreError> {
         let path = self.dir.join(DATABASE);
         if let Err(StoreError::Damaged(cause)) = &self.database
@@ -171,7 +172,8 @@ impl State {
             let (key, value) = catalogue_rows::row(&entry)?;
             staged.set(key, value)?;
         }
-        let cursors = cursors();
+        let mut cursors = cursors(&self.catalogue);
+        cursors.retain(|(channel, _)| self.catalogue.channel(*channel).is_some());
         let given: HashSet<_> = cursors.iter().map(|(channel, _)| *channel).collect();
         let mut channels = self.catalogue.channels().map(|(channel, _)| channel);
         if let Some(missing) = channels.find(|channel| !given.contains(channel)) {

@@ -148,7 +148,7 @@ fn what_the_disk_refused_is_undone_and_its_numbers_stay_used() {
     assert_eq!(state.flush(), Err(StoreError::Broken("no space".into())));
     drop(state);
     assert_eq!(store.catalogue().topics().count(), 0);
-    store.reopen(Vec::new).unwrap();
+    store.reopen(|_| Vec::new()).unwrap();
     assert_ne!(store.transact(create).unwrap(), lost);
     drop(store);
     assert_eq!(Store::open(dir.path()).unwrap().catalogue().topics().count(), 1);
@@ -339,14 +339,14 @@ fn a_broken_store_refuses_changes_and_is_written_anew() {
     fs::remove_dir_all(dir.path().join("sled")).unwrap();
     fs::create_dir(dir.path().join("sled")).unwrap();
     fs::write(dir.path().join("sled/conf"), "this is not a sled configuration").unwrap();
-    assert!(matches!(store.reopen(Vec::new), Err(StoreError::Damaged(_))));
-    assert_eq!(store.reopen(Vec::new), Err(StoreError::MissingCursor(channel)));
+    assert!(matches!(store.reopen(|_| Vec::new()), Err(StoreError::Damaged(_))));
+    assert_eq!(store.reopen(|_| Vec::new()), Err(StoreError::MissingCursor(channel)));
     assert!(store.fault().is_some());
     let delta = CursorDelta {
         floor: Sequence::new(70),
         ..CursorDelta::default()
     };
-    store.reopen(|| vec![(channel, delta)]).unwrap();
+    store.reopen(|_| vec![(channel, delta)]).unwrap();
     assert_eq!(store.fault(), None);
     assert!(dir.path().join("sled.damaged-1").exists());
     store
@@ -390,7 +390,7 @@ async fn a_handle_is_awaited_by_tasks() {
         ..CursorDelta::default()
     };
     handle.save_cursors(vec![(channel, delta)]).await.unwrap();
-    handle.reopen(Vec::new).await.unwrap();
+    handle.reopen(|_| Vec::new()).await.unwrap();
     let count = handle.transact(|t| Ok(t.catalogue().topics().count())).await;
     assert_eq!(count, Ok(1));
     drop(handle);

@@ -98,9 +98,14 @@ impl Directory {
         &self.founding
     }
 
-    /// A topic that is there.
+    /// A topic that is there and stays.
     pub fn topic(&self, name: &str) -> Option<Arc<Topic>> {
-        self.topics.get(name)?.get().cloned()
+        self.topics.get(name)?.get().filter(|topic| !topic.is_closed()).cloned()
+    }
+
+    /// True while there is a topic of this name or one is being made.
+    pub(super) fn knows(&self, name: &str) -> bool {
+        self.topics.contains_key(name)
     }
 
     /// All topics, in any order.
@@ -118,22 +123,14 @@ impl Directory {
         }
         let (this, name) = (Arc::clone(self), name.clone());
         self.task(async move {
-            if !this.is_open() {
-                return Err(DirectoryError::Exiting);
+            loop {
+                let topic = this.create_now(&name).await?;
+                if !topic.is_closed() {
+                    return Ok(topic);
+                }
+                // It is being deleted; whoever does that holds its turn.
+                drop(topic.admin.lock().await);
             }
-            let slot = Arc::clone(&this.topics.entry(name.clone()).or_default());
-            let mut founded = false;
-            let topic = slot
-                .get_or_try_init(|| {
-                    founded = true;
-                    this.founding.topic(&name)
-                })
-                .await?;
-            if founded {
-                this.changed();
-                this.introduce(topic).await;
-            }
-            Ok(Arc::clone(topic))
         })
         .await
     }
@@ -157,7 +154,7 @@ impl Directory {
     /// Deletes a topic with its channels and messages. Cancel safe.
     ///
     /// # Errors
-    /// [`DirectoryError::TopicNotFound`], or what the store says.
+    /// [`DirectoryError::TopicNotFound`], or what the store says; the topic is then as it was.
     pub async fn delete(self: &Arc<Self>, name: &str) -> Result<(), DirectoryError> {
         let topic = self.topic(name).ok_or(DirectoryError::TopicNotFound)?;
         let this = Arc::clone(self);
@@ -167,7 +164,7 @@ impl Directory {
     /// Deletes a channel with its messages, and an ephemeral topic with its last channel. Cancel safe.
     ///
     /// # Errors
-    /// [`DirectoryError::ChannelNotFound`], or what the store says.
+    /// [`DirectoryError::ChannelNotFound`], or what the store says; the channel is then as it was.
     pub async fn delete_channel(self: &Arc<Self>, topic: &Arc<Topic>, name: &str) -> Result<(), DirectoryError> {
         let channel = topic.channel(name).ok_or(DirectoryError::ChannelNotFound)?;
         let (this, topic) = (Arc::clone(self), Arc::clone(topic));
@@ -206,6 +203,7 @@ impl Directory {
                 return Err(error);
             }
             topic.set_paused(paused);
+            this.store_holds(&topic).await?;
             this.changed();
             Ok(())
         })
@@ -241,8 +239,9 @@ impl Directory {
         let (this, topic) = (Arc::clone(self), Arc::clone(topic));
         self.task(async move {
             let _turn = topic.admin.lock().await;
-            let range = topic.empty();
+            let range = topic.held_back();
             this.founding.void(&topic, range).await?;
+            topic.drop_below(range.end);
             this.founding.store_topic(&topic, topic.is_paused()).await
         })
         .await
@@ -287,6 +286,31 @@ impl Directory {
         Box::pin(async move { task.await.unwrap_or(Err(DirectoryError::Exiting)) })
     }
 
+    async fn create_now(self: &Arc<Self>, name: &TopicName) -> Result<Arc<Topic>, DirectoryError> {
+        if !self.is_open() {
+            return Err(DirectoryError::Exiting);
+        }
+        let slot = Arc::clone(&self.topics.entry(name.clone()).or_default());
+        let mut founded = false;
+        let made = slot.get_or_try_init(|| {
+            founded = true;
+            self.founding.topic(name)
+        });
+        match made.await {
+            Ok(topic) if founded => {
+                self.changed();
+                self.introduce(topic).await;
+                Ok(Arc::clone(topic))
+            }
+            Ok(topic) => Ok(Arc::clone(topic)),
+            Err(error) => {
+                // Two hold an empty slot that nobody waits for: the map and this.
+                self.topics.remove_if(name, |_, slot| slot.get().is_none() && Arc::strong_count(slot) <= 2);
+                Err(error)
+            }
+        }
+    }
+
     /// Creates the channels that the rest of the cluster knows, then lets records flow (nsq-tcp 7.6). Meanwhile other
     /// publishers append to the topic, which holds their messages.
     async fn introduce(self: &Arc<Self>, topic: &Arc<Topic>) {
@@ -312,8 +336,17 @@ impl Directory {
         }
         let number = self.founding.channel_number(topic, name).await?;
         let made = topic.add_channel(|at| self.founding.channel(topic, name, number, at));
+        self.store_holds(topic).await?;
         self.changed();
         made.ok_or(DirectoryError::Exiting)
+    }
+
+    /// A hold has ended: remembers when, if it held delayed records, since their delays count from then (C-51).
+    async fn store_holds(&self, topic: &Topic) -> Result<(), DirectoryError> {
+        if topic.holds().is_empty() {
+            return Ok(());
+        }
+        self.founding.store_topic(topic, topic.is_paused()).await
     }
 
     async fn delete_topic_now(&self, topic: &Arc<Topic>) -> Result<(), DirectoryError> {
@@ -321,11 +354,19 @@ impl Directory {
         if topic.is_closed() {
             return Err(DirectoryError::TopicNotFound);
         }
+        topic.seal();
+        if let Err(error) = self.founding.forget_topic(topic).await {
+            topic.unseal();
+            return Err(error);
+        }
         topic.close();
         let is_this = |slot: &Arc<OnceCell<Arc<Topic>>>| slot.get().is_some_and(|known| Arc::ptr_eq(known, topic));
         self.topics.remove_if(topic.name(), |_, slot| is_this(slot));
         self.changed();
-        self.founding.raze(topic).await
+        if let Err(error) = self.founding.raze(topic).await {
+            tracing::error!(topic = %topic.name(), %error, "files of a deleted topic stay until the next start");
+        }
+        Ok(())
     }
 
     async fn delete_channel_now(
@@ -339,11 +380,18 @@ impl Directory {
             if !known.is_some_and(|known| Arc::ptr_eq(&known, channel)) {
                 return Err(DirectoryError::ChannelNotFound);
             }
+            // The topic stands still from now on when it loses its last channel.
+            let stands = (topic.channels().len() == 1).then(|| HandedOver::At(topic.remove_channel(channel)));
+            if let Err(error) = self.founding.forget_channel(topic, channel, stands).await {
+                if channel.number().is_some() {
+                    topic.add_channel(|_| Arc::clone(channel));
+                    return Err(error);
+                }
+                tracing::warn!(topic = %topic.name(), %error, "what the topic hands over is stored later");
+            }
             channel.close();
-            let position = topic.remove_channel(channel);
+            topic.remove_channel(channel);
             self.changed();
-            let stands = topic.channels().is_empty().then_some(HandedOver::At(position));
-            self.founding.forget_channel(topic, channel, stands).await?;
         }
         if topic.name().is_ephemeral() && topic.channels().is_empty() {
             // Somebody else may have been quicker.

@@ -85,12 +85,10 @@ impl Flow {
         self.release()
     }
 
-    /// Forgets what the topic holds back; answers the range that becomes void.
-    pub fn empty(&mut self) -> SequenceRange {
-        let range = self.held_back();
-        self.handed_over = self.end;
-        self.held.clear();
-        range
+    /// Forgets what the topic holds back below `end`, which the log has.
+    pub fn drop_below(&mut self, end: Sequence) {
+        self.handed_over = self.handed_over.max(end);
+        self.held.retain(|record| record.sequence >= end);
     }
 
     fn release(&mut self) -> Option<HandOver> {
@@ -155,8 +153,11 @@ mod tests {
         flow.set_channels(1);
         flow.set_channels(0);
         assert_eq!(flow.advance(Sequence::new(102), &[]), None);
-        assert_eq!(flow.empty().len(), 2);
-        assert_eq!(flow.set_channels(1), None);
+        let dropped = flow.held_back();
+        assert_eq!(dropped.len(), 2);
+        flow.advance(Sequence::new(103), &[delayed(102)]);
+        flow.drop_below(dropped.end);
+        assert_eq!(flow.set_channels(1), handed(102, 103, vec![delayed(102)], true));
     }
 
     #[test]

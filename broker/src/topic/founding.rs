@@ -64,12 +64,21 @@ impl Founding {
     /// What store and log say.
     pub async fn topic(&self, name: &TopicName) -> Result<Arc<Topic>, DirectoryError> {
         let fresh = first_sequence(self.rooms.clock.wall());
-        let relay = Relay::new(Arc::clone(&self.health));
-        let (number, log) = if name.is_ephemeral() {
-            (None, self.engines.volatile(fresh, Arc::clone(&relay) as _))
+        let (number, relay, log) = if name.is_ephemeral() {
+            let relay = Relay::new(Arc::clone(&self.health), None);
+            let log = self.engines.volatile(fresh, Arc::clone(&relay) as _);
+            (None, relay, log)
         } else {
             let (number, start) = self.topic_number(name, fresh).await?;
-            (Some(number), self.open(number, start, &relay).await?)
+            let relay = Relay::new(Arc::clone(&self.health), Some(number));
+            let log = match self.open(number, start, &relay).await {
+                Ok(log) => log,
+                Err(error) => {
+                    self.unmake(number).await;
+                    return Err(error.into());
+                }
+            };
+            (Some(number), relay, log)
         };
         let parts = Parts {
             name: name.clone(),
@@ -80,13 +89,15 @@ impl Founding {
             held: Vec::new(),
             incarnation: self.next_incarnation(),
             settings: self.topic_settings,
+            holds: Vec::new(),
         };
         let topic = Arc::new(Topic::new(parts, self.rooms.clock));
         relay.connect(&topic);
         Ok(topic)
     }
 
-    /// A number for a new channel of `topic`; `None` when the channel is not to be stored (nsq-tcp 4.11).
+    /// A number for a new channel of `topic`; `None` when the channel is not to be stored (nsq-tcp 4.11). Stores that
+    /// the topic flows from now on, if it does.
     ///
     /// # Errors
     /// What the store says.
@@ -95,16 +106,20 @@ impl Founding {
         topic: &Topic,
         name: &ChannelName,
     ) -> Result<Option<ChannelNumber>, DirectoryError> {
-        let Some(number) = topic.number().filter(|_| !name.is_ephemeral()) else { return Ok(None) };
-        let (name, floor, paused) = (name.to_string(), topic.handed_over(), topic.is_paused());
+        let Some(number) = topic.number() else { return Ok(None) };
+        let (stored, begins_to_flow) = (!name.is_ephemeral(), !topic.is_paused() && topic.channels().is_empty());
+        if !stored && !begins_to_flow {
+            return Ok(None);
+        }
+        let (name, floor) = (name.to_string(), topic.handed_over());
         let answer = self.store.transact(move |transaction| {
-            let channel = transaction.create_channel(number, &name, ChannelState::default(), floor)?;
-            if !paused {
+            if begins_to_flow {
                 transaction.update_topic(number, |state| state.handed_over = HandedOver::Flowing)?;
             }
-            Ok(channel)
+            let create = || transaction.create_channel(number, &name, ChannelState::default(), floor);
+            stored.then(create).transpose()
         });
-        Ok(Some(answer.await?))
+        Ok(answer.await?)
     }
 
     /// A new channel of `topic` that starts at `at`.
@@ -159,12 +174,13 @@ impl Founding {
     /// What the store says.
     pub async fn store_topic(&self, topic: &Topic, paused: bool) -> Result<(), DirectoryError> {
         let Some(number) = topic.number() else { return Ok(()) };
-        let flows = !paused && !topic.channels().is_empty();
-        let handed_over = if flows { HandedOver::Flowing } else { HandedOver::At(topic.handed_over()) };
+        let holds = topic.holds();
+        let handed_over = hand_over_of(topic, paused);
         let answer = self.store.transact(move |transaction| {
             transaction.update_topic(number, |state| {
                 state.paused = paused;
                 state.handed_over = handed_over;
+                state.holds = holds;
             })
         });
         Ok(answer.await?)
@@ -232,17 +248,46 @@ impl Founding {
         Ok(answer.await?)
     }
 
-    /// Forgets a closed topic and removes its files.
+    /// Forgets a sealed topic.
     ///
     /// # Errors
-    /// What store and log say.
-    pub async fn raze(&self, topic: &Topic) -> Result<(), DirectoryError> {
+    /// What the store says.
+    pub async fn forget_topic(&self, topic: &Topic) -> Result<(), DirectoryError> {
+        let Some(number) = topic.number() else { return Ok(()) };
+        let end = topic.log().end();
+        Ok(self.store.transact(move |transaction| transaction.delete_topic(number, end)).await?)
+    }
+
+    /// Ends the log of a forgotten topic and removes its files.
+    ///
+    /// # Errors
+    /// What the log says.
+    pub async fn raze(&self, topic: &Topic) -> Result<(), LogError> {
         let log = Arc::clone(topic.log());
-        let Some(number) = topic.number() else { return Ok(self.blocking(move || log.close()).await?) };
-        let end = log.end();
-        self.store.transact(move |transaction| transaction.delete_topic(number, end)).await?;
+        match topic.number() {
+            Some(number) => self.remove_files(number).await,
+            None => self.blocking(move || log.close()).await,
+        }
+    }
+
+    /// Removes the files of a topic that is not stored any more.
+    ///
+    /// # Errors
+    /// What the log says.
+    pub async fn remove_files(&self, number: TopicNumber) -> Result<(), LogError> {
         let engines = Arc::clone(&self.engines);
-        Ok(self.blocking(move || engines.remove(number)).await?)
+        self.blocking(move || engines.remove(number)).await
+    }
+
+    /// Takes a topic back whose log can not be opened.
+    async fn unmake(&self, number: TopicNumber) {
+        let forgotten = self.store.transact(move |transaction| transaction.delete_topic(number, Sequence::default()));
+        // A store that fails now forgets it when it is written anew.
+        if let Err(error) = forgotten.await {
+            tracing::warn!(number = number.0, %error, "a topic without a log stays in the store");
+        } else if let Err(error) = self.remove_files(number).await {
+            tracing::warn!(number = number.0, %error, "files of a topic that was not made stay until the next start");
+        }
     }
 
     async fn topic_number(&self, name: &TopicName, fresh: Sequence) -> Result<(TopicNumber, Sequence), StoreError> {
@@ -274,9 +319,15 @@ impl Founding {
     }
 }
 
+/// What is stored of how far `topic` has handed over.
+pub(super) fn hand_over_of(topic: &Topic, paused: bool) -> HandedOver {
+    let flows = !paused && !topic.channels().is_empty();
+    if flows { HandedOver::Flowing } else { HandedOver::At(topic.handed_over()) }
+}
+
 /// Where a new log starts, so that ids differ between lives of a topic and of a broker (architecture 4): 2^20 sequences
 /// for each second since the start of 2025.
-fn first_sequence(wall: i64) -> Sequence {
+pub(crate) fn first_sequence(wall: i64) -> Sequence {
     let seconds = (wall / 1_000_000_000 - EPOCH).max(0) as u64;
     Sequence::new(seconds << 20)
 }

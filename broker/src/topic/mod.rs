@@ -7,6 +7,7 @@
 //! | `handed` | how far that went, for channels to read |
 //! | `directory` | name to topic; creating, deleting, pausing |
 //! | `founding` | what topics and channels are made of |
+//! | `rewrite` | what a store is told that was broken |
 //! | `relay` | passes the log's news on to the topic |
 //! | `health` | whether writes work |
 
@@ -16,6 +17,7 @@ pub mod founding;
 pub mod handed;
 pub mod health;
 pub mod relay;
+mod rewrite;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,6 +35,7 @@ use crate::desk::settings::TopicSettings;
 use crate::log::engine::{DelayedRecord, LogError, Ticket, TopicLog};
 use crate::log::record::NewRecord;
 use crate::log::sequence::{Sequence, SequenceRange};
+use crate::store::catalogue::Hold;
 use crate::store::cursor::TopicNumber;
 
 /// A topic and its channels.
@@ -45,6 +48,8 @@ pub struct Topic {
     incarnation: u64,
     settings: Mutex<TopicSettings>,
     state: Mutex<State>,
+    /// Holds that ended with delayed records in them, as long as these exist.
+    holds: Mutex<Vec<Hold>>,
     closed: AtomicBool,
     messages: AtomicU64,
     bytes: AtomicU64,
@@ -75,6 +80,8 @@ pub struct Parts {
     pub incarnation: u64,
     /// How it is set.
     pub settings: TopicSettings,
+    /// Holds that ended before.
+    pub holds: Vec<Hold>,
 }
 
 /// Counters of a topic since the start.
@@ -101,6 +108,7 @@ impl Topic {
             incarnation: parts.incarnation,
             settings: Mutex::new(parts.settings),
             state: Mutex::new(State { flow, channels: BTreeMap::new() }),
+            holds: Mutex::new(parts.holds),
             closed: AtomicBool::new(false),
             messages: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -181,6 +189,14 @@ impl Topic {
         self.change(|flow| flow.set_paused(paused))
     }
 
+    /// Holds that ended with delayed records in them, whose delays count from that time.
+    pub fn holds(&self) -> Vec<Hold> {
+        let oldest = self.log.oldest();
+        let mut holds = self.holds.lock();
+        holds.retain(|hold| hold.range.end > oldest);
+        holds.clone()
+    }
+
     /// True while the topic is paused.
     pub fn is_paused(&self) -> bool {
         self.state.lock().flow.is_paused()
@@ -196,12 +212,16 @@ impl Topic {
         self.state.lock().flow.handed_over()
     }
 
-    /// Forgets what no channel has been given; answers the range that is to become void.
-    pub fn empty(&self) -> SequenceRange {
+    /// What no channel has been given, gaps included.
+    pub fn held_back(&self) -> SequenceRange {
+        self.state.lock().flow.held_back()
+    }
+
+    /// Forgets what no channel has been given below `end`, which is void.
+    pub fn drop_below(&self, end: Sequence) {
         let mut state = self.state.lock();
-        let range = state.flow.empty();
-        self.handed.skip(range.end);
-        range
+        state.flow.drop_below(end);
+        self.handed.skip(state.flow.handed_over());
     }
 
     /// Adds a channel; `make` gets the position at which it starts. `None` when the topic is closed.
@@ -239,7 +259,17 @@ impl Topic {
         self.state.lock().channels.values().cloned().collect()
     }
 
-    /// Refuses new channels and ends the connections of all consumers.
+    /// Refuses records and new channels: the topic is about to be deleted. Consumers stay.
+    pub fn seal(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    /// The topic was not deleted after all.
+    pub fn unseal(&self) {
+        self.closed.store(false, Ordering::Release);
+    }
+
+    /// As [`Topic::seal`], for good; ends the connections of all consumers.
     pub fn close(&self) {
         let state = self.state.lock();
         self.closed.store(true, Ordering::Release);
@@ -290,6 +320,9 @@ impl Topic {
                 channel.tail_advanced();
             }
             return;
+        }
+        if handed.was_held {
+            self.holds.lock().push(Hold { range: handed.range, ended: self.clock.wall() });
         }
         let now = self.clock.now();
         let due: Vec<(Sequence, Moment)> = handed

@@ -3,20 +3,29 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::Topic;
+use super::health::{Health, Source};
 use crate::log::engine::{DelayedRecord, LogError, TailWatch};
 use crate::log::sequence::Sequence;
-use crate::topic::health::Health;
+use crate::store::cursor::TopicNumber;
 
 /// Stands between a log and its topic.
 pub struct Relay {
     topic: OnceLock<Weak<Topic>>,
-    health: Arc<Health>,
+    /// `None` for a log in memory, which never fails, and where nobody asks for health.
+    health: Option<(Arc<Health>, Source)>,
 }
 
 impl Relay {
-    /// A relay without a topic; until it has one there is no news, since nobody appends.
-    pub fn new(health: Arc<Health>) -> Arc<Self> {
+    /// A relay without a topic; until it has one there is no news, since nobody appends. `number` is that of a durable
+    /// topic.
+    pub fn new(health: Arc<Health>, number: Option<TopicNumber>) -> Arc<Self> {
+        let health = number.map(|number| (health, Source::Log(number)));
         Arc::new(Self { topic: OnceLock::new(), health })
+    }
+
+    /// A relay that passes nothing on: for work on logs while no topic lives.
+    pub fn silent() -> Arc<Self> {
+        Arc::new(Self { topic: OnceLock::new(), health: None })
     }
 
     /// News go to `topic` from now on.
@@ -33,6 +42,15 @@ impl TailWatch for Relay {
     }
 
     fn health(&self, state: Result<(), &LogError>) {
-        self.health.report(state);
+        if let Some((health, source)) = &self.health {
+            health.report(*source, state);
+        }
+    }
+}
+
+impl Drop for Relay {
+    /// A log that is gone fails no more.
+    fn drop(&mut self) {
+        self.health(Ok(()));
     }
 }

@@ -210,6 +210,10 @@ impl Connection {
             self.unknown(verb);
             return Next::Done;
         }
+        if !self.doors.auto_create && self.doors.directory.topic(subscribe.topic.as_str()).is_none() {
+            self.fail(WireError::topic_not_exist());
+            return Next::Done;
+        }
         let admitted = self.admit(verb, Permission::Subscribe, subscribe.topic, Some(subscribe.channel), now);
         if matches!(admitted, Next::Done) {
             let doors = Arc::clone(&self.doors);
@@ -265,7 +269,8 @@ impl Connection {
 
     /// Answers a command that is wrong; the batch's topic comes into being all the same (nsq-tcp 2.4).
     pub(super) fn refuse(&mut self, refusal: Refusal<'_>) {
-        let missing = refusal.create_topic.filter(|name| self.doors.directory.topic(name.as_str()).is_none());
+        let created = refusal.create_topic.filter(|_| self.doors.auto_create);
+        let missing = created.filter(|name| self.doors.directory.topic(name.as_str()).is_none());
         let Some(topic) = missing else { return self.fail(refusal.error) };
         let (directory, topic) = (Arc::clone(&self.doors.directory), topic.into());
         self.waiting = Some(Box::pin(async move {
@@ -289,6 +294,9 @@ impl Connection {
     /// Answers with an error, after which nothing more is executed if it is fatal.
     pub(super) fn fail(&mut self, error: WireError) {
         self.ending |= error.is_fatal();
+        if error.is_fatal() {
+            self.span.in_scope(|| tracing::warn!(%error, "client refused"));
+        }
         self.replies.error(error, &mut self.wire.output);
     }
 }

@@ -23,6 +23,7 @@ use nsqx_proto::frame;
 use nsqx_proto::session::{Due, Features, Heartbeat, Session};
 use tokio::io::ReadBuf;
 use tokio::time::Sleep;
+use tracing::Span;
 
 use self::execute::Waiting;
 use self::replies::Replies;
@@ -41,6 +42,8 @@ use crate::topic::Topic;
 /// One client connection; a future that ends with it.
 pub struct Connection {
     doors: Arc<Doors>,
+    /// Entered where something is logged, not on each turn.
+    span: Span,
     client: Arc<Client>,
     signal: Arc<Signal>,
     wire: Wire,
@@ -77,7 +80,10 @@ impl Connection {
         let heartbeat = Heartbeat::start(now.as_nanos(), features.heartbeat, features.dialect);
         let timer_at = now + features.heartbeat.unwrap_or_default();
         let client = doors.clients.add(&accepted, doors.clock.wall());
+        let span = tracing::error_span!("connection", id = client.id().0, peer = client.peer());
+        span.in_scope(|| tracing::info!("client connected"));
         Self {
+            span,
             session: Session::new(doors.limits),
             timer: Box::pin(tokio::time::sleep_until(doors.clock.instant(timer_at).into())),
             timer_at,
@@ -105,7 +111,8 @@ impl Connection {
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let now = self.doors.clock.now();
         let reasons = self.signal.take();
-        if reasons.close {
+        // A connection that was accepted while the others were told to end finds the broker closed.
+        if reasons.close || !self.doors.directory.is_open() {
             return Poll::Ready(());
         }
         if reasons.deliver && let Some(subscription) = &mut self.subscription {
@@ -330,6 +337,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.flush_topics();
         self.doors.clients.remove(self.client.id());
+        self.span.in_scope(|| tracing::info!("client gone"));
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use nsqx_proto::command::Publish;
-use nsqx_proto::{Dialect, Verb};
+use nsqx_proto::{Dialect, Verb, WireError};
 
 use super::Connection;
 use super::execute::{Done, Next};
@@ -48,7 +48,11 @@ impl Connection {
             self.end_run(run);
             self.topic = self.doors.directory.topic(publish.topic.as_str());
             if self.topic.is_none() {
-                self.create_topic(&publish);
+                if self.doors.auto_create {
+                    self.create_topic(&publish);
+                } else {
+                    self.fail(WireError::topic_not_exist());
+                }
                 return Next::Again;
             }
         }

@@ -11,7 +11,7 @@ use nsqx_proto::{ChannelName, Dialect, TopicName, Verb, WireError};
 
 use super::{Connection, OUTPUT_LIMIT, workspace};
 use crate::channel::shared::{Settle, SharedChannel, SubscribeError};
-use crate::channel::{ConsumerRules, TakeLimit};
+use crate::channel::{ConsumerRules, Deliveries, TakeLimit};
 use crate::clock::Moment;
 use crate::egress::signal::Signal;
 use crate::ids::ConnectionId;
@@ -36,6 +36,8 @@ pub(super) struct Subscription {
     id: ConnectionId,
     /// There may be messages to take.
     news: bool,
+    /// The channel keeps messages for this consumer until it takes or declines.
+    offered: bool,
     /// The client takes no more messages now.
     full: bool,
     settles: Vec<Settle>,
@@ -73,6 +75,7 @@ impl Subscription {
                         channel,
                         id: consumer.id,
                         news: false,
+                        offered: false,
                         full: true,
                         settles: Vec::new(),
                         commands: Vec::new(),
@@ -105,6 +108,15 @@ impl Subscription {
     /// The channel may have messages for this consumer.
     pub(super) fn has_news(&mut self) {
         self.news = true;
+        self.offered = true;
+    }
+
+    /// Lets other consumers have what was offered while this connection can not take it.
+    fn decline(&mut self, now: Moment) {
+        if std::mem::take(&mut self.offered) {
+            let limit = TakeLimit { messages: 0, bytes: 0 };
+            self.channel.take(self.id, now, limit, &mut Deliveries::default());
+        }
     }
 
     /// True when the client takes no more messages now.
@@ -120,7 +132,10 @@ impl Connection {
         let layout = Layout { dialect: self.features.dialect, ..Layout::default() };
         let node = self.doors.node_id;
         while subscription.news && !self.ending {
-            let Some(room) = OUTPUT_TARGET.checked_sub(self.wire.waiting()).filter(|room| *room > 0) else { return };
+            let Some(room) = OUTPUT_TARGET.checked_sub(self.wire.waiting()).filter(|room| *room > 0) else {
+                return subscription.decline(now);
+            };
+            subscription.offered = false;
             workspace::with(|workspace| {
                 let limit = TakeLimit { messages: TAKE_MESSAGES, bytes: room };
                 let deliveries = &mut workspace.deliveries;
@@ -145,13 +160,13 @@ impl Connection {
     /// Notes a FIN, REQ or TOUCH; a run of them is carried out under one lock.
     pub(super) fn settle_later(&mut self, verb: Verb, id: MessageId, delay_ms: u64, now: Moment) {
         let Some(subscription) = &mut self.subscription else { return };
-        let sequence = id
-            .internal_id(IdForm::Hex)
-            .map(node_and_sequence)
-            .filter(|(node, _)| *node == self.doors.node_id)
-            .map(|(_, sequence)| Sequence::new(sequence))
-            .or_else(|| subscription.channel.sequence_of(*id.as_bytes()))
-            .unwrap_or(Sequence::MAX);
+        // An id of its own goes first: an imported message may carry one that this node gave it in an earlier log.
+        let by_sequence = || {
+            let (node, sequence) = id.internal_id(IdForm::Hex).map(node_and_sequence)?;
+            (node == self.doors.node_id).then_some(Sequence::new(sequence))
+        };
+        let own = subscription.channel.sequence_of(*id.as_bytes());
+        let sequence = own.or_else(by_sequence).unwrap_or(Sequence::MAX);
         subscription.settles.push(match verb {
             Verb::Fin => Settle::Finish(sequence),
             Verb::Touch => Settle::Touch(sequence),

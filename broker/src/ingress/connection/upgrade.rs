@@ -78,7 +78,7 @@ impl Connection {
 
     /// The peer's bytes can not be read any more: it is told only while it waits for its handshake.
     pub(super) fn layer_failed(&mut self, error: &LayerError) {
-        tracing::debug!(peer = %self.client.peer(), %error, "connection can not be read");
+        self.span.in_scope(|| tracing::info!(%error, "connection can not be read"));
         if self.upgrade.is_some() {
             self.fail_handshake(&error.to_string());
         } else {

@@ -7,6 +7,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::fs::StatVfsMountFlags;
+use rustix::io::Errno;
+
 #[cfg(test)]
 pub(crate) mod recording;
 
@@ -38,6 +41,10 @@ pub trait Disk: Send + Sync {
 
     /// Makes everything durable that was written to the file system which holds `path`.
     fn sync_all(&self, path: &Path) -> io::Result<()>;
+
+    /// Whether the file system which holds `path` says that it takes more. Writes nothing: what it does not tell (a
+    /// quota, a bad disk) only a write finds out.
+    fn has_room(&self, path: &Path) -> io::Result<()>;
 }
 
 /// An open file. Writes at different places may run at once.
@@ -115,6 +122,19 @@ impl Disk for RealDisk {
     fn sync_all(&self, path: &Path) -> io::Result<()> {
         Ok(rustix::fs::syncfs(File::open(path)?)?)
     }
+
+    fn has_room(&self, path: &Path) -> io::Result<()> {
+        let state = rustix::fs::statvfs(path)?;
+        if state.f_flag.contains(StatVfsMountFlags::RDONLY) {
+            return Err(Errno::ROFS.into());
+        }
+        // A file system that has no table of files counts none.
+        let names_left = state.f_files == 0 || state.f_favail > 0;
+        if names_left && state.f_bavail.saturating_mul(state.f_frsize) >= LEAST_ROOM {
+            return Ok(());
+        }
+        Err(Errno::NOSPC.into())
+    }
 }
 
 impl DiskFile for File {
@@ -155,6 +175,9 @@ fn or_absent(outcome: io::Result<()>) -> io::Result<()> {
     }
 }
 
+/// A disk with less free space than this, in bytes, is full: it takes no message of the largest size.
+const LEAST_ROOM: u64 = 1 << 20;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,6 +196,8 @@ mod tests {
         RealDisk.rename(&old, &new).unwrap();
         RealDisk.sync_dir(&inner).unwrap();
         RealDisk.sync_all(&inner).unwrap();
+        RealDisk.has_room(&inner).unwrap();
+        assert!(RealDisk.has_room(&inner.join("absent")).is_err());
         assert_eq!(RealDisk.list(&inner).unwrap(), ["new"]);
         let file = RealDisk.open(&new).unwrap();
         let mut buffer = [0; 8];

@@ -27,6 +27,8 @@ pub(crate) enum Fails {
     Truncate,
     /// Opening and creating files.
     Open,
+    /// Having room for more.
+    Room,
 }
 
 /// What a crash leaves.
@@ -241,6 +243,10 @@ impl Disk for RecordingDisk {
         self.check(Fails::Sync)?;
         self.apply(Operation::SyncAll);
         Ok(())
+    }
+
+    fn has_room(&self, _path: &Path) -> io::Result<()> {
+        self.check(Fails::Room)
     }
 }
 

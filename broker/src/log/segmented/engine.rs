@@ -146,7 +146,7 @@ impl SegmentedEngine {
             if let Some(log) = open {
                 log.abandon();
             }
-            disk.remove_dir(&self.folder(number))
+            self.services.handles.with_room(|| disk.remove_dir(&self.folder(number)))
         });
         removed
             .and_then(|()| disk.sync_dir(&self.services.options.root))
@@ -163,8 +163,8 @@ impl SegmentedEngine {
         Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
     }
 
-    /// Tests the disk when something has failed, and lets the logs recover when it works again. To be called
-    /// about once a second.
+    /// Looks at the disk, tests it by a write when something has failed, and lets the logs recover when it works again.
+    /// To be called about once a second.
     ///
     /// # Errors
     /// [`LogError::Disk`] with the reason while the disk fails.
@@ -172,12 +172,12 @@ impl SegmentedEngine {
         let mut failing = self.failing.lock();
         let logs: Vec<_> = self.logs.lock().values().filter_map(Weak::upgrade).collect();
         let sick: Vec<_> = logs.into_iter().filter(|log| log.is_sick()).collect();
-        if sick.is_empty() && !*failing {
-            return Ok(());
+        let mut tested = self.services.disk.has_room(&self.services.options.root);
+        if tested.is_ok() && (*failing || !sick.is_empty()) {
+            tested = self.test_disk();
         }
-        let tested = self.test_disk().map_err(|error| failed("test the disk", &error));
         *failing = tested.is_err();
-        tested?;
+        tested.map_err(|error| failed("test the disk", &error))?;
         for log in sick {
             log.recover_health();
         }

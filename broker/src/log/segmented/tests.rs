@@ -289,6 +289,20 @@ fn a_full_disk_refuses_and_recovers_without_a_publish() {
 }
 
 #[test]
+fn a_disk_without_room_is_noticed_before_anybody_publishes() {
+    let bench = Bench::new(Durability::Interval, 1000);
+    bench.engine.probe().unwrap();
+    bench.disk.fail(Fails::Room, ENOSPC);
+    assert!(bench.engine.probe().is_err());
+    bench.disk.heal();
+    // What it says is believed once a write has proved it.
+    bench.disk.fail(Fails::Write, ENOSPC);
+    assert!(bench.engine.probe().is_err());
+    bench.disk.heal();
+    bench.engine.probe().unwrap();
+}
+
+#[test]
 fn a_write_that_can_not_be_taken_back_seals_the_segment() {
     let bench = Bench::new(Durability::Interval, 10_000);
     bench.put(5, b"before");
