@@ -29,13 +29,11 @@ pub fn texts_with(extension: &str) -> Vec<(PathBuf, String)> {
 fn collect(folder: &Path, into: &mut Vec<(PathBuf, String)>) {
     for entry in fs::read_dir(folder).expect("folder of the repository") {
         let path = entry.expect("entry of the repository").path();
+        if IGNORED.iter().any(|ignored| path.ends_with(ignored)) {
+            continue;
+        }
         if path.is_dir() {
-            if !path
-                .file_name()
-                .is_some_and(|name| IGNORED.iter().any(|ignored| name == *ignored))
-            {
-                collect(&path, into);
-            }
+            collect(&path, into);
         } else if let Ok(text) = fs::read_to_string(&path) {
             // What is not UTF-8, such as a fuzz input, is no text.
             let path = path.strip_prefix(root()).expect("below the root");
@@ -44,5 +42,5 @@ fn collect(folder: &Path, into: &mut Vec<(PathBuf, String)>) {
     }
 }
 
-/// The folders of `.gitignore` and git's own.
+/// What `.gitignore` names, and git's own.
 const IGNORED: [&str; 4] = [".git", "data", "node_modules", "target"];

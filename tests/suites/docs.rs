@@ -200,9 +200,10 @@ fn stock_tools() -> Option<PathBuf> {
     folder.join("nsq_tail").is_file().then(|| folder.to_owned())
 }
 
-/// True when `printed` is `shown`, with anything in place of each `...`.
+/// True when `printed` is `shown`, with anything in place of each `...`. Blanks at the ends of lines do not count.
 fn answers_as(shown: &str, printed: &str) -> bool {
-    let mut rest = printed.trim_end();
+    let (shown, printed) = (without_trailing_blanks(shown), without_trailing_blanks(printed));
+    let mut rest = printed.as_str();
     let Some((head, tail)) = shown.rsplit_once("...") else {
         return rest == shown;
     };
@@ -217,6 +218,11 @@ fn answers_as(shown: &str, printed: &str) -> bool {
         rest = &rest[place + piece.len()..];
     }
     rest.ends_with(tail)
+}
+
+fn without_trailing_blanks(text: &str) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
+    lines.join("\n")
 }
 
 const TCP: &str = "127.0.0.1:4150";

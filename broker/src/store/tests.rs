@@ -1,3 +1,5 @@
+//! Duty: what was stored comes back, after a restart, a fault and a crash.
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
