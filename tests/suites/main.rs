@@ -27,6 +27,7 @@ mod lookup_peer;
 mod output_buffer;
 mod persistence;
 mod publish;
+mod seek;
 mod states;
 mod statsd;
 mod tls;

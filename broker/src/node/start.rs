@@ -9,7 +9,7 @@ use nsqx_proto::limits::{Limits, ServerLimits};
 use tokio::runtime::Handle;
 
 use super::metadata_file::{self, MetadataFile};
-use super::{Node, NodeError, Ports, restore};
+use super::{Node, NodeError, Ports, open_files, restore};
 use crate::admit::auth_query::AuthQuery;
 use crate::channel::ChannelRules;
 use crate::channel::saver::Saver;
@@ -215,12 +215,17 @@ fn bind(config: &Config) -> Result<Listeners, NodeError> {
 
 fn engines(config: &Config, clock: Clock) -> Result<Engines, NodeError> {
     let log = &config.log;
+    // Connections get the other half.
+    let for_logs = open_files::raise_limit().map_or(usize::MAX, |limit| limit as usize / 2);
+    let root = folder(&config.node.data_path, "topics")?;
+    let defaults = EngineOptions::new(root, clock);
     let options = EngineOptions {
         max_bytes_per_file: log.max_bytes_per_file,
         sync_every: log.sync_every.unwrap_or(u64::MAX),
         sync_timeout: log.sync_timeout,
         memory_tail: log.memory_tail as usize,
-        ..EngineOptions::new(folder(&config.node.data_path, "topics")?, clock)
+        max_open_files: defaults.max_open_files.min(for_logs),
+        ..defaults
     };
     Ok(Engines::new(SegmentedEngine::start(options)?))
 }
