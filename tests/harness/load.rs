@@ -104,7 +104,7 @@ impl Load {
 /// When it is, or the channels are not empty within a minute.
 pub fn drain(node: &Node, ledger: &Arc<Ledger>, rng: &mut Rng) {
     let load = Load::start(node, ledger, Manners::FINISHING, rng);
-    eventually("every channel is empty", Duration::from_secs(60), || {
+    eventually("every channel is empty", Duration::from_mins(1), || {
         let idle = |channel: &String| {
             let channel = node.channel(ledger.topic(), channel);
             ["depth", "in_flight_count", "deferred_count"]

@@ -241,7 +241,7 @@ fn a_disk_that_fills_and_empties_under_load_loses_nothing(broker: &Broker) {
         disk.fill_but(rng.usize(..500));
         let setup = node.kill();
         load.join();
-        ledger.broker_ended(Instant::now(), Duration::from_secs(3600));
+        ledger.broker_ended(Instant::now(), Duration::from_hours(1));
         // It may start on a full disk; if not, it says why.
         node = match setup.clone().start_or_exit() {
             Ok(node) => node,

@@ -9,7 +9,13 @@ pub(super) fn raise_limit() -> Option<u64> {
     if current == maximum {
         return current;
     }
-    match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+    match setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: maximum,
+            maximum,
+        },
+    ) {
         Ok(()) => maximum,
         Err(error) => {
             tracing::warn!(%error, limit = current, "can not raise the limit of open files");

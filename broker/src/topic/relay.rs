@@ -20,7 +20,11 @@ impl Relay {
     /// A relay without a topic; until it has one there is no news, since nobody appends. `number` is that of a durable
     /// topic.
     pub fn new(health: Arc<Health>, number: Option<TopicNumber>) -> Arc<Self> {
-        Arc::new(Self { topic: OnceLock::new(), health, source: number.map(Source::Log) })
+        Arc::new(Self {
+            topic: OnceLock::new(),
+            health,
+            source: number.map(Source::Log),
+        })
     }
 
     /// News go to `topic` from now on.
