@@ -9,6 +9,7 @@
 
 pub mod auth_server;
 pub mod broker;
+pub mod chance;
 pub mod eventually;
 pub mod fake_lookupd;
 pub mod http;

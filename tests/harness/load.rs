@@ -4,6 +4,7 @@
 //! broker does wrong panics in the thread and again in [`Load::join`].
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -12,6 +13,7 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use crate::Node;
+use crate::eventually;
 use crate::ledger::Ledger;
 use crate::wire::{Client, Event, Frame, Message, command};
 
@@ -22,24 +24,30 @@ pub struct Load {
     stop: Arc<AtomicBool>,
 }
 
-/// How consumers treat what they get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manners {
-    /// Some messages are requeued, touched or left to their timeout.
-    Varied,
-    /// Everything is finished.
-    Finishing,
+/// What clients do.
+#[derive(Clone, Copy, Debug)]
+pub struct Manners {
+    /// Number of publishers; of consumers there are two per channel.
+    pub publishers: u32,
+    /// Some messages are requeued, touched or left to their timeout; else everything is finished.
+    pub varied: bool,
+    /// Publishes may be refused: a publisher connects again. Consumers, who prove their FINs by a publish, prove
+    /// nothing.
+    pub may_be_refused: bool,
+}
+
+impl Manners {
+    /// Only finishes what is there.
+    pub const FINISHING: Self = Self {
+        publishers: 0,
+        varied: false,
+        may_be_refused: false,
+    };
 }
 
 impl Load {
-    /// Starts `publishers` on the ledger's topic and two consumers on each of its channels.
-    pub fn start(
-        node: &Node,
-        ledger: &Arc<Ledger>,
-        publishers: u32,
-        manners: Manners,
-        rng: &mut Rng,
-    ) -> Self {
+    /// Starts clients on the ledger's topic and channels.
+    pub fn start(node: &Node, ledger: &Arc<Ledger>, manners: Manners, rng: &mut Rng) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let mut threads = Vec::new();
         for channel in ledger.channels() {
@@ -57,9 +65,11 @@ impl Load {
                 threads.push(thread::spawn(move || consumer.run(&stop)));
             }
         }
-        for _ in 0..publishers {
+        for _ in 0..manners.publishers {
             let mut publisher = Publisher {
                 client: node.client(),
+                address: node.tcp_address(),
+                may_be_refused: manners.may_be_refused,
                 ledger: Arc::clone(ledger),
                 prefix: format!("{:016x}", rng.u64(..)),
                 count: 0,
@@ -88,8 +98,35 @@ impl Load {
     }
 }
 
+/// Consumes everything and checks that nothing is missing.
+///
+/// # Panics
+/// When it is, or the channels are not empty within a minute.
+pub fn drain(node: &Node, ledger: &Arc<Ledger>, rng: &mut Rng) {
+    let load = Load::start(node, ledger, Manners::FINISHING, rng);
+    eventually("every channel is empty", Duration::from_mins(1), || {
+        let idle = |channel: &String| {
+            let channel = node.channel(ledger.topic(), channel);
+            ["depth", "in_flight_count", "deferred_count"]
+                .iter()
+                .all(|count| channel[count] == 0)
+        };
+        ledger.channels().iter().all(idle).then_some(())
+    });
+    load.stop();
+    let missing = ledger.missing();
+    assert!(
+        missing.is_empty(),
+        "{} missing, such as {:?}",
+        missing.len(),
+        &missing[..missing.len().min(5)]
+    );
+}
+
 struct Publisher {
     client: Client,
+    address: SocketAddr,
+    may_be_refused: bool,
     ledger: Arc<Ledger>,
     prefix: String,
     count: u64,
@@ -98,25 +135,36 @@ struct Publisher {
 
 impl Publisher {
     fn run(&mut self, stop: &AtomicBool) {
-        while !stop.load(Ordering::Relaxed) {
-            let mut bytes = Vec::new();
-            let groups: Vec<Vec<String>> = (0..self.rng.usize(1..6))
-                .map(|_| self.command(&mut bytes))
-                .collect();
-            self.client.send(&bytes);
-            for group in groups {
-                match self.client.event_until_killed(PATIENCE) {
-                    Event::Frame(frame) if frame == Frame::response("OK") => self.ledger.acknowledged(&group),
-                    // A broker that is told to stop may say so before it closes.
-                    Event::Closed => return,
-                    Event::Frame(frame) if frame.is_error() && frame.text().ends_with(" exiting") => return,
-                    other => panic!("a publish was answered by {other:?}"),
-                }
-            }
+        while !stop.load(Ordering::Relaxed) && self.publish().is_some() {
             if self.rng.u8(..4) == 0 {
                 thread::sleep(Duration::from_micros(self.rng.u64(..3000)));
             }
         }
+    }
+
+    /// Sends some commands at once and awaits their answers; `None` when the broker is gone.
+    fn publish(&mut self) -> Option<()> {
+        let mut bytes = Vec::new();
+        let groups: Vec<Vec<String>> = (0..self.rng.usize(1..6))
+            .map(|_| self.command(&mut bytes))
+            .collect();
+        self.client.send(&bytes);
+        for group in groups {
+            match self.client.event_until_killed(PATIENCE) {
+                Event::Frame(frame) if frame == Frame::response("OK") => self.ledger.acknowledged(&group),
+                // A broker that is told to stop may say so before it closes.
+                Event::Closed => return None,
+                Event::Frame(frame) if frame.is_error() && frame.text().ends_with(" exiting") => return None,
+                Event::Frame(frame) if frame.is_error() && self.may_be_refused => {
+                    assert!(frame.text().contains("PUB_FAILED"), "{frame:?}");
+                    thread::sleep(PAUSE);
+                    self.client = Client::connect_unless_gone(self.address)?;
+                    return Some(());
+                }
+                other => panic!("a publish was answered by {other:?}"),
+            }
+        }
+        Some(())
     }
 
     /// Adds one random command to `bytes`; answers the names of its messages.
@@ -191,9 +239,10 @@ impl Consumer {
 
     fn treat(&mut self, message: &Message) {
         let name = self.ledger.delivered(&self.channel, message);
-        let dice = match self.manners {
-            Manners::Varied => self.rng.u8(..100),
-            Manners::Finishing => 100,
+        let dice = if self.manners.varied {
+            self.rng.u8(..100)
+        } else {
+            100
         };
         match dice {
             0..4 => self.client.requeue(&message.id, 0),
@@ -211,6 +260,9 @@ impl Consumer {
 
     /// Commands are executed in order: the answer to a publish proves every FIN before it.
     fn ask(&mut self) {
+        if self.manners.may_be_refused {
+            self.unproved.clear();
+        }
         if !self.unproved.is_empty() {
             self.client.send(&command::publish("proof", b"?"));
             self.asked.push_back(std::mem::take(&mut self.unproved));
@@ -234,5 +286,7 @@ impl Consumer {
 
 /// How long an answer may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a publisher that was refused waits.
+const PAUSE: Duration = Duration::from_millis(20);
 /// How often a consumer without messages looks up.
 const TURN: Duration = Duration::from_millis(20);

@@ -4,13 +4,12 @@
 //! Which byte of which file is random; the seed is printed. `NSQX_SEED` repeats a run, `NSQX_DEEP=1` makes it long.
 
 use std::collections::HashSet;
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use e2e::node::NodeSetup;
-use e2e::{Broker, Node, eventually, statements};
+use e2e::{Broker, Node, chance, eventually, statements};
 use fastrand::Rng;
 
 statements! {
@@ -21,7 +20,7 @@ statements! {
 }
 
 fn damaged_logs_cost_at_most_what_is_damaged(broker: &Broker) {
-    let mut rng = seeded();
+    let mut rng = chance::seeded();
     for _ in 0..rounds(15) {
         let setup = filled(broker);
         let files = files_below(&setup.data_path().join("topics"));
@@ -49,7 +48,7 @@ fn damaged_logs_cost_at_most_what_is_damaged(broker: &Broker) {
 }
 
 fn a_damaged_store_is_refused_or_whole(broker: &Broker) {
-    let mut rng = seeded();
+    let mut rng = chance::seeded();
     let mut refused = 0;
     for _ in 0..rounds(15) {
         let setup = filled(broker);
@@ -179,18 +178,8 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn seeded() -> Rng {
-    let seed = env::var("NSQX_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().expect("a seed"));
-    println!("NSQX_SEED={seed}");
-    Rng::with_seed(seed)
-}
-
 fn rounds(short: u32) -> u32 {
-    if env::var_os("NSQX_DEEP").is_some() {
-        short * 40
-    } else {
-        short
-    }
+    if chance::is_deep() { short * 40 } else { short }
 }
 
 fn expect_no_panic(log: &str) {

@@ -2,17 +2,15 @@
 //!
 //! A run is as random as its seed, which it prints; `NSQX_SEED` repeats one, `NSQX_DEEP=1` makes it long.
 
-use std::env;
 use std::fs;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use e2e::ledger::Ledger;
-use e2e::load::{Load, Manners};
+use e2e::load::{Load, Manners, drain};
 use e2e::wire::{Client, Frame, command};
-use e2e::{Broker, Node, eventually, statements};
-use fastrand::Rng;
+use e2e::{Broker, Node, chance, statements};
 
 statements! {
     ours {
@@ -44,10 +42,7 @@ enum End {
 }
 
 fn live_and_die(broker: &Broker, durability: &str, end: End, lives: u32) {
-    let seed = env::var("NSQX_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().expect("a seed"));
-    println!("NSQX_SEED={seed}");
-    let mut rng = Rng::with_seed(seed);
-    let deep = env::var_os("NSQX_DEEP").is_some();
+    let (mut rng, deep) = (chance::seeded(), chance::is_deep());
     let lives = if deep { lives * 50 } else { lives };
 
     let ledger = Arc::new(Ledger::new("load", &["one", "other"]));
@@ -61,8 +56,12 @@ fn live_and_die(broker: &Broker, durability: &str, end: End, lives: u32) {
         .flag("mem-queue-size", rng.u32(..200))
         .start();
     for life in 0..lives {
-        let publishers = rng.u32(1..4);
-        let load = Load::start(&node, &ledger, publishers, Manners::Varied, &mut rng);
+        let manners = Manners {
+            publishers: rng.u32(1..4),
+            varied: true,
+            may_be_refused: false,
+        };
+        let load = Load::start(&node, &ledger, manners, &mut rng);
         // The moment of the end is all there is to choose.
         thread::sleep(Duration::from_millis(rng.u64(1..2500)));
         let now = Instant::now();
@@ -72,13 +71,12 @@ fn live_and_die(broker: &Broker, durability: &str, end: End, lives: u32) {
         };
         load.join();
         ledger.broker_ended(now, window);
-        let left = rng.fork();
         node = setup.start();
         if deep && life % 10 == 9 {
-            drain(&node, &ledger, left);
+            drain(&node, &ledger, &mut rng);
         }
     }
-    drain(&node, &ledger, rng.fork());
+    drain(&node, &ledger, &mut rng);
     ledger.expect_growing_ids();
     println!(
         "{} messages acknowledged in {lives} lives, {} deliveries repeated",
@@ -86,28 +84,6 @@ fn live_and_die(broker: &Broker, durability: &str, end: End, lives: u32) {
         ledger.repeats()
     );
     expect_no_panic(&node);
-}
-
-/// Consumes everything and checks that nothing is missing.
-fn drain(node: &Node, ledger: &Arc<Ledger>, mut rng: Rng) {
-    let load = Load::start(node, ledger, 0, Manners::Finishing, &mut rng);
-    eventually("every channel is empty", Duration::from_mins(1), || {
-        let idle = |channel: &String| {
-            let channel = node.channel(ledger.topic(), channel);
-            ["depth", "in_flight_count", "deferred_count"]
-                .iter()
-                .all(|count| channel[count] == 0)
-        };
-        ledger.channels().iter().all(idle).then_some(())
-    });
-    load.stop();
-    let missing = ledger.missing();
-    assert!(
-        missing.is_empty(),
-        "{} missing, such as {:?}",
-        missing.len(),
-        &missing[..missing.len().min(5)]
-    );
 }
 
 /// Everything that is durable before it is answered, each followed by a kill.

@@ -31,6 +31,7 @@ mod migrate;
 mod output_buffer;
 mod persistence;
 mod publish;
+mod seek;
 mod states;
 mod statsd;
 mod tidy;

@@ -25,8 +25,12 @@ impl Latency {
         }
     }
 
-    /// These messages are in flight now.
-    pub(super) fn delivered(&mut self, deliveries: &Deliveries) {
+    /// These messages are in flight now, of `in_flight` in all. Stamps of messages that ended another way than by FIN are
+    /// forgotten when they outnumber the rest.
+    pub(super) fn delivered(&mut self, deliveries: &Deliveries, in_flight: u64) {
+        if self.stamps.len() as u64 > 2 * in_flight + STAMPS_KEPT {
+            self.stamps.clear();
+        }
         for item in &deliveries.items {
             let chunk = &deliveries.chunks[item.chunk as usize];
             if let Ok((record, _)) = Record::decode(&chunk[item.offset as usize..]) {
@@ -38,7 +42,8 @@ impl Latency {
     /// A message was finished at `now`, which is `wall` in nanoseconds since the Unix epoch.
     pub(super) fn finished(&mut self, sequence: Sequence, now: Moment, wall: i64) {
         if let Some(stamp) = self.stamps.remove(&sequence) {
-            self.window.record(now, u64::try_from(wall - stamp).unwrap_or(0));
+            self.window
+                .record(now, u64::try_from(wall.saturating_sub(stamp)).unwrap_or(0));
         }
     }
 
@@ -52,3 +57,6 @@ impl Latency {
         self.window.clone()
     }
 }
+
+/// Stamps that may be kept however few messages are in flight.
+const STAMPS_KEPT: u64 = 65_536;

@@ -78,8 +78,9 @@ impl Saver {
             let mut floors = Vec::new();
             let mut batch = Vec::new();
             for channel in channels {
-                if let Some(number) = channel.number()
-                    && let Some(delta) = channel.checkpoint(last)
+                // Asked of every channel: those that are never stored are clean again, too.
+                if let Some(delta) = channel.checkpoint(last)
+                    && let Some(number) = channel.number()
                 {
                     floors.push((channel, delta.floor));
                     batch.push((number, delta));

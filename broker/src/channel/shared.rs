@@ -13,7 +13,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::latency::Latency;
 use super::peek::{Peeked, Place};
 use super::saver::Saver;
-use super::timekeeper::Timekeeper;
+use super::timekeeper::{Armed, Timekeeper};
 use super::{Channel, ConsumerCounts, ConsumerRules, Counts, Deliveries, SettleError, TakeLimit, Taken};
 use crate::clock::{Clock, Moment};
 use crate::egress::signal::Signal;
@@ -62,7 +62,7 @@ struct Inner {
     /// The topic's running count of records when the machine was last told.
     told: u64,
     consumers: HashMap<ConnectionId, Arc<Signal>>,
-    armed: Option<Moment>,
+    armed: Option<Armed>,
     reading: bool,
     closed: bool,
 }
@@ -195,6 +195,7 @@ impl SharedChannel {
         let mut inner = self.inner.lock();
         inner.consumers.remove(&id);
         inner.machine.unsubscribe(id);
+        self.mark_dirty();
         let left = inner.consumers.len();
         self.settled(inner);
         left
@@ -211,10 +212,10 @@ impl SharedChannel {
         let taken = inner.machine.take(id, now, limit, &*self.log, out);
         self.shows_own_ids
             .store(inner.machine.shows_own_ids(), Ordering::Relaxed);
-        self.settled(inner);
         if let Some(latency) = &self.latency {
-            latency.lock().delivered(out);
+            latency.lock().delivered(out, inner.machine.counts().in_flight);
         }
+        self.settled(inner);
         taken
     }
 
@@ -227,6 +228,10 @@ impl SharedChannel {
         mut failed: impl FnMut(usize, SettleError),
     ) {
         let mut inner = self.inner.lock();
+        let mut latency = self
+            .latency
+            .as_ref()
+            .map(|latency| (latency.lock(), self.rooms.clock.wall()));
         for (index, command) in commands.iter().enumerate() {
             let outcome = match *command {
                 Settle::Finish(sequence) => inner.machine.finish(id, sequence),
@@ -236,13 +241,14 @@ impl SharedChannel {
             match (outcome, command) {
                 (Err(error), _) => failed(index, error),
                 (Ok(()), Settle::Finish(sequence)) => {
-                    if let Some(latency) = &self.latency {
-                        latency.lock().finished(*sequence, now, self.rooms.clock.wall());
+                    if let Some((latency, wall)) = &mut latency {
+                        latency.finished(*sequence, now, *wall);
                     }
                 }
                 (Ok(()), _) => {}
             }
         }
+        drop(latency);
         self.mark_dirty();
         self.settled(inner);
     }
@@ -250,7 +256,8 @@ impl SharedChannel {
     /// Fires what is due. Called by the timekeeper.
     pub fn tick(&self, now: Moment) {
         let mut inner = self.inner.lock();
-        inner.armed = None;
+        // It may have been armed anew since the timekeeper looked.
+        inner.armed.take_if(|armed| armed.deadline <= now);
         if inner.machine.advance(now) {
             self.mark_dirty();
         }
@@ -288,6 +295,7 @@ impl SharedChannel {
         let mut inner = self.caught_up();
         let range = SequenceRange::new(to, inner.machine.handed_over());
         inner.machine.seek(to, self.log.count(range));
+        self.latency.iter().for_each(|latency| latency.lock().forget());
         self.mark_dirty();
         self.settled(inner);
         self.announce(range);
@@ -413,10 +421,13 @@ impl SharedChannel {
             woken.extend(inner.consumers.get(&id).cloned());
         }
         if let Some(next) = inner.machine.next_deadline()
-            && inner.armed.is_none_or(|armed| next < armed)
+            && inner.armed.is_none_or(|armed| next < armed.deadline)
         {
-            inner.armed = Some(next);
-            self.rooms.timekeeper.arm(next, Weak::clone(&self.this));
+            let armed = self
+                .rooms
+                .timekeeper
+                .arm(next, inner.armed, Weak::clone(&self.this));
+            inner.armed = Some(armed);
         }
         let wanted = if inner.reading {
             None
@@ -484,7 +495,7 @@ impl SharedChannel {
     }
 
     fn mark_dirty(&self) {
-        if self.number.is_some() && !self.dirty.swap(true, Ordering::SeqCst) {
+        if !self.dirty.swap(true, Ordering::SeqCst) {
             self.rooms.saver.note(Weak::clone(&self.this));
         }
     }

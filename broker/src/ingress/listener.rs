@@ -105,8 +105,9 @@ impl Listener {
         })
     }
 
-    /// The next connection. Failures (too many open files) are logged and tried again after a pause. Cancel safe.
+    /// The next connection. Failures (too many open files) are logged, once, and tried again after a pause. Cancel safe.
     pub async fn accept(&self) -> Accepted {
+        let mut told = false;
         loop {
             let accepted = match self {
                 Self::Tcp(listener) => listener
@@ -118,7 +119,9 @@ impl Listener {
             match accepted {
                 Ok(accepted) => return accepted,
                 Err(error) => {
-                    tracing::error!(%error, "can not accept a connection");
+                    if !std::mem::replace(&mut told, true) {
+                        tracing::error!(%error, "can not accept connections");
+                    }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }

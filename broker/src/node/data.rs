@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::NodeError;
+use super::{NodeError, open_files};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::import::directory_lock::DirectoryLock;
@@ -30,12 +30,16 @@ impl Data {
         let folder = config.node.data_path.clone();
         let store = Store::open(&made(&folder, "store")?)?;
         let log = &config.log;
+        // Connections get the other half.
+        let for_logs = open_files::raise_limit().map_or(usize::MAX, |limit| limit as usize / 2);
+        let defaults = EngineOptions::new(made(&folder, "topics")?, clock);
         let options = EngineOptions {
             max_bytes_per_file: log.max_bytes_per_file,
             sync_every: log.sync_every.unwrap_or(u64::MAX),
             sync_timeout: log.sync_timeout,
             memory_tail: log.memory_tail as usize,
-            ..EngineOptions::new(made(&folder, "topics")?, clock)
+            max_open_files: defaults.max_open_files.min(for_logs),
+            ..defaults
         };
         let engines = Engines::new(SegmentedEngine::start(options)?);
         Ok(Self {

@@ -141,7 +141,7 @@ impl Desk for Node {
             let channel = live_channel(&topic, &channel)?;
             let log = Arc::clone(topic.log());
             let wanted = self.blocking(move || place(&*log, to)).await?;
-            let to = wanted.clamp(topic.log().oldest(), topic.handed_over());
+            let to = wanted.max(topic.log().oldest()).min(topic.handed_over());
             channel.seek(to);
             self.store_now(&topic, Arc::clone(&channel)).await?;
             Ok(Place {

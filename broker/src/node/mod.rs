@@ -12,6 +12,7 @@
 //! | `snapshot` | the broker's state as `/stats` shows it |
 //! | `inventory` | what lookupds are told |
 //! | `metadata_file` | nsqd.dat |
+//! | `open_files` | how many files and sockets may be open |
 //! | `peek` | messages as they stand in a channel |
 
 mod data;
@@ -19,6 +20,7 @@ mod desk;
 mod inventory;
 mod metadata_file;
 pub mod migrate;
+mod open_files;
 mod peek;
 mod restore;
 mod serve;

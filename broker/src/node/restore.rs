@@ -151,6 +151,7 @@ fn open(
         held,
         incarnation: founding.next_incarnation(),
         settings,
+        bound: None,
         holds: stored.state.holds.clone(),
     };
     let topic = Arc::new(Topic::new(parts, founding.rooms.clock));
@@ -200,7 +201,7 @@ fn machine(
     let log = topic.log();
     let handed_over = topic.handed_over();
     let mut machine = Channel::restore(
-        founding.rules_of(name),
+        founding.rules_of(name, true),
         cursor,
         handed_over,
         |range| log.count(range),

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nsqx_proto::{ChannelName, Dialect, TopicName};
-use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -24,7 +23,7 @@ use crate::http_client::HttpClient;
 use crate::import::nsqd_dat::TopicEntry;
 use crate::ingress::connection::Connection;
 use crate::ingress::http::{self, Connections, Door, Remote};
-use crate::ingress::listener::{Listener, StdListener, Stream};
+use crate::ingress::listener::{Listener, Stream};
 use crate::ingress::workers::Workers;
 use crate::logging::LogControl;
 use crate::metrics::snapshot::Filter;
@@ -150,10 +149,7 @@ fn side_rooms(
     }
     if let (Some(listener), Some(tls)) = (&listeners.https, &node.doors.tls) {
         let service = http::service(desk, node.clock, Door::Tls);
-        let StdListener::Tcp(listener) = listener.try_clone()? else {
-            return Ok(tasks);
-        };
-        let listener = TcpListener::from_std(listener)?;
+        let listener = Listener::adopt(listener.try_clone()?)?;
         tasks.spawn(serve_https(
             listener,
             Arc::clone(tls),
@@ -161,24 +157,19 @@ fn side_rooms(
             until(),
         ));
     }
-    for work in [
+    let mut works = vec![
         timekeeper(Arc::clone(node)),
         saver(Arc::clone(node)),
         prober(Arc::clone(node)),
-    ] {
+    ];
+    works.push(Box::pin(metadata_writer(Arc::clone(node))));
+    if node.config.metrics.statsd.is_some() {
+        works.push(Box::pin(statsd(Arc::clone(node))));
+    }
+    for work in works {
         let until = until();
         tasks.spawn(async move {
             tokio::select! { () = work => {}, () = until => {} }
-        });
-    }
-    let (work, until_stop) = (metadata_writer(Arc::clone(node)), until());
-    tasks.spawn(async move {
-        tokio::select! { () = work => {}, () = until_stop => {} }
-    });
-    if node.config.metrics.statsd.is_some() {
-        let (work, until_stop) = (statsd(Arc::clone(node)), until());
-        tasks.spawn(async move {
-            tokio::select! { () = work => {}, () = until_stop => {} }
         });
     }
     Ok(tasks)
@@ -250,7 +241,7 @@ async fn serve_http(listener: Listener, mut connections: Connections, stop: impl
 }
 
 async fn serve_https(
-    listener: TcpListener,
+    listener: Listener,
     tls: Arc<ServerTls>,
     mut connections: Connections,
     stop: impl Future<Output = ()>,
@@ -259,11 +250,13 @@ async fn serve_https(
     let mut handshakes = JoinSet::new();
     loop {
         tokio::select! {
-            Ok((socket, peer)) = listener.accept() => {
+            accepted = listener.accept() => {
+                // The address is host:port, so that nothing but TCP comes here.
+                let Stream::Tcp(socket) = accepted.stream else { continue };
                 let acceptor = tokio_rustls::TlsAcceptor::from(tls.config());
                 handshakes.spawn(async move {
                     let socket = tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(socket)).await.ok()?.ok()?;
-                    Some((socket, Remote(peer.to_string().into())))
+                    Some((socket, Remote(accepted.peer.into())))
                 });
             }
             Some(done) = handshakes.join_next(), if !handshakes.is_empty() => {

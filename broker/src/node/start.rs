@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use nsqx_proto::limits::{Limits, ServerLimits};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Handle;
 
 use super::data::Data;
@@ -69,7 +68,6 @@ pub(super) fn start(
     if !unserved.is_empty() {
         return Err(NodeError::Unserved(format!("--{}", unserved.join(", --"))));
     }
-    allow_many_files();
     let data_path = config.node.data_path.clone();
     let lock = DirectoryLock::acquire(&data_path)?;
     let tls = server_tls(&config)?;
@@ -190,18 +188,6 @@ async fn adopt_metadata_file(
     }
     node.metadata_file.write(&node.directory).await;
     Ok(())
-}
-
-/// Each connection is an open file; the default limit of a shell is far below what a broker serves.
-fn allow_many_files() {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "can not raise the limit of open files");
-    }
 }
 
 fn server_tls(config: &Config) -> Result<Option<ServerTls>, NodeError> {

@@ -195,6 +195,7 @@ impl Directory {
         self.founding.runtime().spawn(async move {
             if channel.close_if_unused()
                 && let Err(error) = this.delete_channel_now(&topic, &channel).await
+                && !matches!(error, DirectoryError::ChannelNotFound)
             {
                 tracing::warn!(topic = %topic.name(), channel = %channel.name(), %error, "can not delete the channel");
             }
@@ -222,8 +223,8 @@ impl Directory {
                 return Err(error);
             }
             topic.set_paused(paused);
-            this.store_holds(&topic).await?;
             this.changed();
+            this.store_holds(&topic).await;
             Ok(())
         })
         .await
@@ -357,17 +358,19 @@ impl Directory {
         }
         let number = self.founding.channel_number(topic, name).await?;
         let made = topic.add_channel(|at| self.founding.channel(topic, name, number, at));
-        self.store_holds(topic).await?;
         self.changed();
+        self.store_holds(topic).await;
         made.ok_or(DirectoryError::Exiting)
     }
 
-    /// A hold has ended: remembers when, if it held delayed records, since their delays count from then (C-51).
-    async fn store_holds(&self, topic: &Topic) -> Result<(), DirectoryError> {
-        if topic.holds().is_empty() {
-            return Ok(());
+    /// A hold has ended: remembers when, if it held delayed records, since their delays count from then (C-51). The change
+    /// itself is done; what fails here is stored with the next one.
+    async fn store_holds(&self, topic: &Topic) {
+        if topic.holds_are_new()
+            && let Err(error) = self.founding.store_topic(topic, topic.is_paused()).await
+        {
+            tracing::warn!(topic = %topic.name(), %error, "delays count from the publish until the topic is stored again");
         }
-        self.founding.store_topic(topic, topic.is_paused()).await
     }
 
     async fn delete_topic_now(&self, topic: &Arc<Topic>) -> Result<(), DirectoryError> {
@@ -413,6 +416,7 @@ impl Directory {
             }
             channel.close();
             topic.remove_channel(channel);
+            topic.trim();
             self.changed();
         }
         if topic.name().is_ephemeral() && topic.channels().is_empty() {

@@ -98,6 +98,18 @@ impl Flow {
         self.held.retain(|record| record.sequence >= end);
     }
 
+    /// Forgets the oldest records that are held back, so that no more than `bound` are left; answers whether some went.
+    pub fn keep_newest(&mut self, bound: u64) -> bool {
+        let surplus = self.held_back().len().saturating_sub(bound);
+        if surplus == 0 {
+            return false;
+        }
+        let oldest = self.handed_over + surplus;
+        self.handed_over = oldest;
+        self.held.retain(|record| record.sequence >= oldest);
+        true
+    }
+
     fn release(&mut self) -> Option<HandOver> {
         if !self.is_flowing() || self.held_back().is_empty() {
             return None;
@@ -185,6 +197,18 @@ mod tests {
         assert_eq!(
             flow.set_channels(1),
             Some(handed(102, 103, vec![delayed(102)], true))
+        );
+    }
+
+    #[test]
+    fn a_bounded_topic_keeps_its_newest_messages() {
+        let mut flow = flow();
+        flow.advance(Sequence::new(110), &[delayed(101), delayed(109)]);
+        assert!(flow.keep_newest(3));
+        assert!(!flow.keep_newest(3));
+        assert_eq!(
+            flow.set_channels(1),
+            Some(handed(107, 110, vec![delayed(109)], true))
         );
     }
 

@@ -89,6 +89,7 @@ impl Founding {
             held: Vec::new(),
             incarnation: self.next_incarnation(),
             settings: self.topic_settings,
+            bound: name.is_ephemeral().then_some(self.rules.mem_queue_size),
             holds: Vec::new(),
         };
         let topic = Arc::new(Topic::new(parts, self.rooms.clock));
@@ -135,7 +136,13 @@ impl Founding {
         number: Option<ChannelNumber>,
         at: Sequence,
     ) -> Arc<SharedChannel> {
-        self.restored_channel(topic, name, number, Channel::new(self.rules_of(name), at), at)
+        self.restored_channel(
+            topic,
+            name,
+            number,
+            Channel::new(self.rules_of(name, number.is_some()), at),
+            at,
+        )
     }
 
     /// A channel around a machine; everything below `stored_floor` is stored as finished.
@@ -161,11 +168,11 @@ impl Founding {
     }
 
     /// The rules of a channel: an ephemeral one keeps no more than `--mem-queue-size` messages (C-76).
-    pub fn rules_of(&self, name: &ChannelName) -> ChannelRules {
+    pub fn rules_of(&self, name: &ChannelName, is_stored: bool) -> ChannelRules {
         let bound = name.is_ephemeral().then_some(self.rules.mem_queue_size);
         ChannelRules {
             drop_oldest_beyond: bound,
-            durable: !name.is_ephemeral(),
+            durable: is_stored,
             ..self.rules
         }
     }

@@ -46,10 +46,13 @@ pub struct Topic {
     handed: Arc<Handed>,
     clock: Clock,
     incarnation: u64,
+    /// Messages that an ephemeral topic holds back at most; the oldest go first.
+    bound: Option<u64>,
     settings: Mutex<TopicSettings>,
     state: Mutex<State>,
     /// Holds that ended with delayed records in them, as long as these exist.
     holds: Mutex<Vec<Hold>>,
+    holds_are_new: AtomicBool,
     closed: AtomicBool,
     messages: AtomicU64,
     bytes: AtomicU64,
@@ -80,6 +83,8 @@ pub struct Parts {
     pub incarnation: u64,
     /// How it is set.
     pub settings: TopicSettings,
+    /// Messages held back at most; `None` = no bound.
+    pub bound: Option<u64>,
     /// Holds that ended before.
     pub holds: Vec<Hold>,
 }
@@ -106,12 +111,14 @@ impl Topic {
             log: parts.log,
             clock,
             incarnation: parts.incarnation,
+            bound: parts.bound,
             settings: Mutex::new(parts.settings),
             state: Mutex::new(State {
                 flow,
                 channels: BTreeMap::new(),
             }),
             holds: Mutex::new(parts.holds),
+            holds_are_new: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             messages: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -180,6 +187,18 @@ impl Topic {
     /// The log has grown (see [`crate::log::engine::TailWatch::advanced`]).
     pub fn advanced(&self, end: Sequence, delayed: &[DelayedRecord]) {
         self.change(|flow| flow.advance(end, delayed));
+        if let Some(bound) = self.bound {
+            self.keep_newest(bound);
+        }
+    }
+
+    fn keep_newest(&self, bound: u64) {
+        let mut state = self.state.lock();
+        if state.flow.keep_newest(bound) {
+            self.handed.skip(state.flow.handed_over());
+            drop(state);
+            self.trim();
+        }
     }
 
     /// All channels known so far are there: records may flow.
@@ -190,6 +209,11 @@ impl Topic {
     /// Stops or resumes the hand-over; answers the position.
     pub fn set_paused(&self, paused: bool) -> Sequence {
         self.change(|flow| flow.set_paused(paused))
+    }
+
+    /// True once after a hold has ended with delayed records in it.
+    pub fn holds_are_new(&self) -> bool {
+        self.holds_are_new.swap(false, Ordering::AcqRel)
     }
 
     /// Holds that ended with delayed records in them, whose delays count from that time.
@@ -335,6 +359,7 @@ impl Topic {
             return;
         }
         if handed.was_held {
+            self.holds_are_new.store(true, Ordering::Release);
             self.holds.lock().push(Hold {
                 range: handed.range,
                 ended: self.clock.wall(),

@@ -54,13 +54,20 @@ impl Directory {
             }
             Ok(unknown)
         });
+        // One that fails does not keep the others from being settled.
+        let mut outcome = Ok(());
         for number in forgotten.await? {
-            self.founding().remove_files(number).await?;
+            outcome = outcome.and(
+                self.founding()
+                    .remove_files(number)
+                    .await
+                    .map_err(DirectoryError::from),
+            );
         }
         for topic in self.live_topics() {
-            self.settle_topic(&topic).await?;
+            outcome = outcome.and(self.settle_topic(&topic).await);
         }
-        Ok(())
+        outcome
     }
 
     async fn settle_topic(&self, topic: &Topic) -> Result<(), DirectoryError> {
@@ -75,6 +82,7 @@ impl Directory {
             .collect();
         let paused = topic.is_paused();
         let handed_over = hand_over_of(topic, paused);
+        let holds = topic.holds();
         let settled = self.founding().store.transact(move |transaction| {
             let stored = transaction
                 .catalogue()
@@ -87,6 +95,7 @@ impl Directory {
             transaction.update_topic(number, |state| {
                 state.paused = paused;
                 state.handed_over = handed_over;
+                state.holds = holds;
             })
         });
         Ok(settled.await?)

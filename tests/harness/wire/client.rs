@@ -61,7 +61,17 @@ impl Client {
 
     /// Connects and sends nothing.
     pub fn connect_silently(address: SocketAddr) -> Self {
-        let socket = TcpStream::connect(address).expect("connect");
+        Self::over(TcpStream::connect(address).expect("connect"))
+    }
+
+    /// Connects to a broker that may be gone and sends the magic; `None` when it is.
+    pub fn connect_unless_gone(address: SocketAddr) -> Option<Self> {
+        let mut client = Self::over(TcpStream::connect(address).ok()?);
+        client.send(MAGIC);
+        Some(client)
+    }
+
+    fn over(socket: TcpStream) -> Self {
         socket.set_nodelay(true).expect("no delay");
         let transport = Transport::Plain(socket.try_clone().expect("second handle"));
         Self {

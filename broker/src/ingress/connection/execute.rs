@@ -273,7 +273,8 @@ impl Connection {
                 verb,
                 topic: Err(error),
             } => {
-                self.fail(WireError::publish_failed(
+                // The publish is decoded again and meets this instead of its topic.
+                self.not_created = Some(WireError::publish_failed(
                     verb,
                     self.features.dialect,
                     error.reason(),

@@ -19,15 +19,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use nsqx_proto::frame;
 use nsqx_proto::session::{Due, Features, Heartbeat, Session};
+use nsqx_proto::{WireError, frame};
 use tokio::io::ReadBuf;
 use tokio::time::Sleep;
 use tracing::Span;
 
 use self::execute::Waiting;
 use self::replies::Replies;
-use self::subscription::Subscription;
+use self::subscription::{OUTPUT_TARGET, Subscription};
 use self::upgrade::Upgrade;
 use self::wire::Wire;
 use super::client::Client;
@@ -59,6 +59,8 @@ pub struct Connection {
     topic: Option<Arc<Topic>>,
     /// Topics that this connection has appended to and not flushed.
     appended: Vec<Arc<Topic>>,
+    /// Why the topic of the next publish could not be created.
+    not_created: Option<WireError>,
     subscription: Option<Subscription>,
     credential: Option<Credential>,
     waiting: Option<Waiting>,
@@ -97,6 +99,7 @@ impl Connection {
             replies: Replies::default(),
             topic: None,
             appended: Vec::new(),
+            not_created: None,
             subscription: None,
             credential: None,
             waiting: None,
@@ -134,6 +137,10 @@ impl Connection {
                 return Poll::Ready(());
             }
             if !self.receive(cx, now) {
+                if self.may_deliver() {
+                    // The output was full and has left; the next portion is for the next turn.
+                    cx.waker().wake_by_ref();
+                }
                 break;
             }
             if !self.appended.is_empty() {
@@ -311,7 +318,7 @@ impl Connection {
     /// Writes what may leave; ready when the connection is over.
     fn write(&mut self, cx: &mut Context<'_>, now: Moment) -> Poll<()> {
         let buffering = Buffering {
-            size: self.features.output_buffer_size as usize,
+            size: (self.features.output_buffer_size as usize).min(OUTPUT_TARGET),
             timed: self.features.output_buffer_timeout.is_some(),
         };
         let full = self.ending || self.subscription.as_ref().is_none_or(Subscription::is_full);
@@ -328,7 +335,7 @@ impl Connection {
                 break;
             }
         }
-        if self.ending && self.replies.is_empty() && self.wire.waiting() == 0 {
+        if self.ending && self.waiting.is_none() && self.replies.is_empty() && self.wire.waiting() == 0 {
             return Poll::Ready(());
         }
         Poll::Pending

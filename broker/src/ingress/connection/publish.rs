@@ -56,6 +56,10 @@ impl Connection {
             self.end_run(run);
             self.topic = self.doors.directory.topic(publish.topic.as_str());
             if self.topic.is_none() {
+                if let Some(error) = self.not_created.take() {
+                    self.fail(error);
+                    return Next::Done;
+                }
                 if self.doors.auto_create {
                     self.create_topic(&publish);
                 } else {

@@ -135,6 +135,15 @@ impl Subscription {
 }
 
 impl Connection {
+    /// True when there may be messages to take and there is room for them.
+    pub(super) fn may_deliver(&self) -> bool {
+        let has_news = self
+            .subscription
+            .as_ref()
+            .is_some_and(|subscription| subscription.news);
+        has_news && !self.ending && self.wire.waiting() < OUTPUT_TARGET
+    }
+
     /// Takes messages from the channel and encodes them.
     pub(super) fn deliver(&mut self, now: Moment) {
         let Some(subscription) = &mut self.subscription else {
@@ -250,7 +259,7 @@ fn delivery<'a>(record: &Record<'a>, node: u16, attempts: u16) -> Delivery<'a> {
 }
 
 /// Output in bytes up to which messages are taken; less than the limit for answers, so that both fit.
-const OUTPUT_TARGET: usize = OUTPUT_LIMIT / 4;
+pub(super) const OUTPUT_TARGET: usize = OUTPUT_LIMIT / 4;
 /// Messages taken under one lock.
 const TAKE_MESSAGES: usize = 2_500;
 /// Settling commands carried out under one lock.

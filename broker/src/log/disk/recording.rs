@@ -25,7 +25,7 @@ pub(crate) enum Fails {
     Sync,
     /// Cutting files.
     Truncate,
-    /// Opening and creating files.
+    /// Opening and creating files, and opening a folder to sync it.
     Open,
     /// Having room for more.
     Room,
@@ -235,6 +235,7 @@ impl Disk for RecordingDisk {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.check(Fails::Open)?;
         self.apply(Operation::SyncFolder(path.to_owned()));
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::commit::Writer;
+use super::handles::is_lack_of_descriptors;
 use super::segment::Segment;
 use super::topic::SegmentedLog;
 use super::writer::{Place, Writing};
@@ -58,15 +59,19 @@ impl SegmentedLog {
                 job
             }),
             Err(error) => {
-                // Not a failed sync: nothing was asked of the disk but a file descriptor.
-                let error = LogError::Disk(self.describe("open", &error));
-                self.fall_sick(&mut writer, error);
-                self.ask(&mut writer, false);
+                self.put_off(&mut writer, &error);
                 drop(writer);
                 self.announcer.tell();
                 None
             }
         }
+    }
+
+    /// Not a failed sync: nothing was asked of the disk but a file descriptor.
+    fn put_off(&self, writer: &mut Writer, error: &io::Error) {
+        let error = LogError::Disk(self.describe("open", error));
+        self.fall_sick(writer, error);
+        self.ask(writer, false);
     }
 
     fn collect_job(self: &Arc<Self>, writer: &Writer) -> io::Result<SyncJob> {
@@ -103,6 +108,10 @@ impl SegmentedLog {
                         .last()
                         .map_or(Sequence::default(), |target| target.end);
                     self.answer_below(&mut writer, end);
+                }
+                Err(error) if is_lack_of_descriptors(&error) => {
+                    writer.folder_dirty |= job.folder;
+                    self.put_off(&mut writer, &error);
                 }
                 Err(error) => self.sync_failed(&mut writer, &error),
             }

@@ -62,7 +62,7 @@ impl Handles {
     /// Runs an operation that needs a free file descriptor; makes room and tries once more when there is none.
     pub(super) fn with_room<T>(&self, operation: impl Fn() -> io::Result<T>) -> io::Result<T> {
         match operation() {
-            Err(error) if matches!(error.raw_os_error(), Some(EMFILE | ENFILE)) => {
+            Err(error) if is_lack_of_descriptors(&error) => {
                 let half = self.open.lock().len() / 2;
                 self.close_down_to(half);
                 operation()
@@ -110,6 +110,11 @@ impl Slot {
         // Left in the list of open files until its turn comes: it costs no descriptor any more.
         self.file.lock().take();
     }
+}
+
+/// True for an error that says nothing about the disk: the process or the system has too many files open.
+pub(super) fn is_lack_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(EMFILE | ENFILE))
 }
 
 const EMFILE: i32 = 24;

@@ -338,6 +338,20 @@ fn too_many_open_files_refuse_and_recover() {
 }
 
 #[test]
+fn a_sync_without_file_descriptors_is_put_off() {
+    let bench = Bench::new(Durability::Interval, 1000);
+    bench.put(5, &[0; 72]);
+    bench.disk.fail(Fails::Open, EMFILE);
+    bench.engine.sync_round();
+    assert!(!bench.healthy());
+    assert!(ok(&bench.put(1, b"written all the same")));
+    bench.disk.heal();
+    bench.engine.sync_round();
+    let crashed = bench.crashed(Crash::Power(1), Durability::Interval, 1000);
+    assert_eq!(crashed.sequences().len(), 6);
+}
+
+#[test]
 fn after_a_failed_sync_the_unsynced_records_are_written_anew() {
     let bench = Bench::new(Durability::Interval, 1000);
     bench.put(5, &[1; 72]);
