@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use nsqx_broker::args::{self, Task};
 use nsqx_broker::clock::Clock;
-use nsqx_broker::{logging, node};
+use nsqx_broker::logging;
+use nsqx_broker::node::{self, migrate};
 
 fn main() -> ExitCode {
     if let Err(code) = compiler_check::require_sound_build() {
@@ -26,7 +27,10 @@ fn main() -> ExitCode {
     };
     let done = match &invocation.task {
         Task::Serve => node::run(invocation, host, clock, log_control),
-        Task::Import { .. } | Task::Export { .. } => node::run(invocation, host, clock, log_control),
+        Task::Import { from } => {
+            migrate::import(&invocation.config, from, clock).map(|done| println!("{done}"))
+        }
+        Task::Export { to } => migrate::export(&invocation.config, to, clock).map(|done| println!("{done}")),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,5 @@
 //! Duty: proves with the real nsqd v1.3.0 that it reads what we export and that we read what it leaves. The
-//! binary is named by the environment variable `NSQD_STOCK`; without it nothing is proved and that is said.
+//! binary is named by the environment variable `NSQX_STOCK_NSQD`; without it nothing is proved and that is said.
 
 #![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
@@ -18,8 +18,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
 fn stock_nsqd_takes_an_exported_folder_and_gives_it_back() {
-    let Some(binary) = std::env::var_os("NSQD_STOCK") else {
-        println!("skipped: NSQD_STOCK does not name a stock nsqd");
+    let Some(binary) = std::env::var_os("NSQX_STOCK_NSQD") else {
+        println!("skipped: NSQX_STOCK_NSQD does not name a stock nsqd");
         return;
     };
     let dir = tempfile::tempdir().unwrap();

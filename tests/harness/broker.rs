@@ -4,12 +4,13 @@
 //! nodes of. It must not know what any test checks.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use crate::node::NodeSetup;
+use crate::own_program;
 use crate::process::{Exit, Process};
 
 /// Whose broker it is.
@@ -38,12 +39,14 @@ impl Broker {
         })
     }
 
-    /// The `nsqd` that `NSQX_NSQD` names, else the one that was built into the same profile folder as this
-    /// test binary.
+    /// The `nsqd` that `NSQX_NSQD` names, else that of this repository, built like this test.
+    ///
+    /// # Panics
+    /// When it cannot be built.
     pub fn ours() -> Self {
         let program = match env::var_os("NSQX_NSQD") {
             Some(given) => given.into(),
-            None => beside_this_test(),
+            None => own_program::ours().to_owned(),
         };
         Self {
             kind: Kind::Ours,
@@ -54,6 +57,11 @@ impl Broker {
     /// Whose broker it is.
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// The program file.
+    pub fn program(&self) -> &Path {
+        &self.program
     }
 
     /// A node to be configured and started.
@@ -92,13 +100,4 @@ impl Broker {
             Kind::Ours => Duration::from_millis(300),
         }
     }
-}
-
-fn beside_this_test() -> PathBuf {
-    let this = env::current_exe().expect("path of the test binary");
-    let profile = this
-        .parent()
-        .and_then(|deps| deps.parent())
-        .expect("profile folder of the test binary");
-    profile.join("nsqd")
 }

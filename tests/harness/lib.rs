@@ -18,6 +18,7 @@ pub mod ledger;
 pub mod load;
 pub mod lookupd;
 pub mod node;
+pub mod own_program;
 pub mod pki;
 pub mod port;
 pub mod process;
@@ -25,6 +26,7 @@ pub mod small_disk;
 pub mod statements;
 pub mod stats;
 pub mod statsd;
+pub mod tree;
 pub mod wire;
 
 pub use broker::Broker;

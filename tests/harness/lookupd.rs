@@ -49,6 +49,11 @@ impl Lookupd {
         self.tcp
     }
 
+    /// Where consumers ask.
+    pub fn http_address(&self) -> SocketAddr {
+        self.http
+    }
+
     /// Its HTTP door.
     pub fn http(&self) -> Http {
         Http::new(Door::Tcp(self.http))

@@ -16,6 +16,7 @@ use std::time::Duration;
 use rustls::ClientConfig;
 use tempfile::TempDir;
 
+use crate::Broker;
 use crate::eventually;
 use crate::http::{Door, Http};
 use crate::port;
@@ -95,6 +96,12 @@ impl NodeSetup {
         self
     }
 
+    /// The same node, data included, run by another broker.
+    pub fn run_by(mut self, broker: &Broker) -> Self {
+        broker.program().clone_into(&mut self.program);
+        self
+    }
+
     /// Puts a file into the data folder before the start.
     pub fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
         fs::write(self.data.path().join(name), content).expect("file in the data folder");
@@ -111,10 +118,15 @@ impl NodeSetup {
     /// # Panics
     /// When it ends instead, or is not ready within 10 s.
     pub fn start(self) -> Node {
-        let process = Process::spawn(&mut self.command());
-        let mut node = Node { process, setup: self };
+        let mut node = self.launch();
         node.await_ready();
         node
+    }
+
+    /// Starts the node and waits for nothing.
+    pub fn launch(self) -> Node {
+        let process = Process::spawn(&mut self.command());
+        Node { process, setup: self }
     }
 
     /// Starts the node and waits until it answers or has ended.
@@ -276,6 +288,11 @@ impl Node {
     /// What the node wrote to standard error so far.
     pub fn log(&self) -> String {
         self.process.stderr()
+    }
+
+    /// Id of the process.
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
     }
 
     /// True while the process runs.

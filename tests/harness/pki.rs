@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tempfile::TempDir;
@@ -28,7 +28,8 @@ pub struct Identity {
 }
 
 impl Pki {
-    /// A fresh authority and a server certificate for 127.0.0.1.
+    /// A fresh authority and a server certificate for 127.0.0.1 and `localhost`, by which name some client
+    /// libraries check it.
     pub fn new() -> Self {
         let folder = tempfile::Builder::new()
             .prefix("pki-")
@@ -103,7 +104,10 @@ impl Pki {
     fn write_server(&self) {
         let key = KeyPair::generate().expect("key");
         let mut params = named("test server");
-        params.subject_alt_names = vec![rcgen::SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST))];
+        params.subject_alt_names = vec![
+            SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            SanType::DnsName("localhost".try_into().expect("DNS name")),
+        ];
         let certificate = params.signed_by(&key, &self.issuer).expect("certificate");
         fs::write(self.file(SERVER), certificate.pem()).expect("certificate file");
         fs::write(self.file(SERVER_KEY), key.serialize_pem()).expect("key file");

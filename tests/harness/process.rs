@@ -55,6 +55,11 @@ impl Process {
         self.child.id()
     }
 
+    /// What was written to standard output so far.
+    pub fn stdout(&self) -> String {
+        self.stdout.so_far()
+    }
+
     /// What was written to standard error so far.
     pub fn stderr(&self) -> String {
         self.stderr.so_far()

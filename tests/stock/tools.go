@@ -4,6 +4,9 @@
 package stock
 
 import (
+	_ "github.com/nsqio/nsq/apps/nsq_stat"
+	_ "github.com/nsqio/nsq/apps/nsq_tail"
 	_ "github.com/nsqio/nsq/apps/nsqd"
 	_ "github.com/nsqio/nsq/apps/nsqlookupd"
+	_ "github.com/nsqio/nsq/apps/to_nsq"
 )

@@ -158,14 +158,16 @@ fn a_stock_data_folder_is_taken_over(broker: &Broker) {
     }
 }
 
-struct Record {
-    timestamp: i64,
-    attempts: u16,
-    id: String,
-    body: Vec<u8>,
+/// A record of a data file.
+pub(super) struct Record {
+    pub(super) timestamp: i64,
+    pub(super) attempts: u16,
+    pub(super) id: String,
+    pub(super) body: Vec<u8>,
 }
 
-fn read_records(file: &Path) -> Vec<Record> {
+/// All records of a data file.
+pub(super) fn read_records(file: &Path) -> Vec<Record> {
     let bytes = fs::read(file).expect("data file");
     let mut rest = &bytes[..];
     let mut records = Vec::new();

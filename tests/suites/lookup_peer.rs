@@ -47,7 +47,6 @@ fn c_117_nsqd_introduces_itself_and_registers(broker: &Broker) {
     assert_eq!(introduction["version"], "1.3.0");
     node.client().subscribe("v", "d");
     lookupd.await_line("REGISTER v d", SOON);
-    lookupd.await_line("REGISTER v", SOON);
 }
 
 fn c_117_nsqd_pings_every_fifteen_seconds(broker: &Broker) {

@@ -1,9 +1,10 @@
 //! Duty: the black-box suites. Each statement of the conformance pages is a test named by its number, and
 //! each test runs against stock nsqd (`stock::`) and against our broker (`ours::`).
 //!
-//! `NSQX_NSQD` names our broker (default: the `nsqd` of the profile that this test was built in; testing this
-//! package alone does not build it). `NSQX_STOCK_NSQD` and `NSQX_STOCK_NSQLOOKUPD` name the stock programs,
-//! see `tests/stock/build.sh`; without them the tests that need them print `skipped:` and pass.
+//! `NSQX_NSQD` names our broker (default: that of this repository, built as this test was). `NSQX_STOCK_NSQD`
+//! and `NSQX_STOCK_NSQLOOKUPD` name the stock programs, see `tests/stock/build.sh`; without them the tests
+//! that need them print `skipped:` and pass.
+//! `NSQX_INTEROP_DIR` names the prepared client libraries in the same way, see `tests/interop/README.md`.
 
 mod auth;
 mod compression;
@@ -12,6 +13,7 @@ mod crash;
 mod disconnects;
 mod disk;
 mod disk_full;
+mod docs;
 mod flags;
 mod flow;
 mod garbage;
@@ -22,13 +24,16 @@ mod http_publish;
 mod http_routes;
 mod http_stats;
 mod identify;
+mod interop;
 mod lines;
 mod lookup_peer;
+mod migrate;
 mod output_buffer;
 mod persistence;
 mod publish;
 mod seek;
 mod states;
 mod statsd;
+mod tidy;
 mod tls;
 mod topics_channels;

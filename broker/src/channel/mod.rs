@@ -61,13 +61,13 @@ mod order;
 mod own_ids;
 pub mod peek;
 mod reader;
-mod settle;
-mod take;
-pub mod timekeeper;
-pub mod shared;
 pub mod saver;
+mod settle;
+pub mod shared;
+mod take;
 #[cfg(test)]
 mod tests;
+pub mod timekeeper;
 
 /// What holds for all messages of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,6 +254,11 @@ impl Channel {
     /// The message in flight whose record carries this id of its own.
     pub fn sequence_of(&self, own_id: [u8; 16]) -> Option<Sequence> {
         self.own_ids.get(own_id)
+    }
+
+    /// True when a message is in flight whose record carries an id of its own.
+    pub fn shows_own_ids(&self) -> bool {
+        !self.own_ids.is_empty()
     }
 
     /// Bytes allocated for messages, but for shared records and the nodes of small maps.

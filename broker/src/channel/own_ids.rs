@@ -22,6 +22,10 @@ impl OwnIds {
         self.by_id.get(&id).copied()
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_sequence.is_empty()
+    }
+
     pub(super) fn remove(&mut self, sequence: Sequence) {
         if let Some(id) = self.by_sequence.remove(&sequence)
             && self.by_id.get(&id) == Some(&sequence)

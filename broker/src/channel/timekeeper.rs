@@ -25,10 +25,16 @@ struct Deadlines {
 }
 
 impl Timekeeper {
-    /// `channel` wants a tick at `deadline`. A channel may be armed more than once; it is ticked each time.
+    /// `channel` wants a tick at `deadline` or up to [`SLOT`] later, so that what is due close together costs one wake-up.
+    /// A channel may be armed more than once; it is ticked each time.
     pub fn arm(&self, deadline: Moment, channel: Weak<SharedChannel>) {
+        let slot = SLOT.as_nanos() as u64;
+        let deadline = Moment::from_nanos(deadline.as_nanos().div_ceil(slot).saturating_mul(slot));
         let mut deadlines = self.deadlines.lock();
-        let nearest = deadlines.queue.first_key_value().is_none_or(|((first, _), _)| deadline < *first);
+        let nearest = deadlines
+            .queue
+            .first_key_value()
+            .is_none_or(|((first, _), _)| deadline < *first);
         deadlines.armed += 1;
         let number = deadlines.armed;
         deadlines.queue.insert((deadline, number), channel);
@@ -57,10 +63,14 @@ impl Timekeeper {
     fn due(&self, now: Moment) -> (Vec<Weak<SharedChannel>>, Option<Moment>) {
         let mut deadlines = self.deadlines.lock();
         let later = deadlines.queue.split_off(&(now, u64::MAX));
-        let due = std::mem::replace(&mut deadlines.queue, later).into_values().collect();
+        let due = std::mem::replace(&mut deadlines.queue, later)
+            .into_values()
+            .collect();
         (due, deadlines.queue.first_key_value().map(|((next, _), _)| *next))
     }
 }
 
+/// Deadlines are met up to this late, never early.
+pub const SLOT: Duration = Duration::from_millis(10);
 /// How long to sleep when nothing is armed; a new deadline ends the sleep.
-const IDLE: Duration = Duration::from_secs(3600);
+const IDLE: Duration = Duration::from_hours(1);

@@ -25,6 +25,9 @@ pub struct IngressOptions {
     /// Largest body of a command with several messages, bytes
     #[arg(long, default_value = "5242880")]
     pub max_body_size: i64,
+    /// Threads that serve TCP clients; 0 is half the processors, at least one
+    #[arg(long, default_value = "0")]
+    pub data_threads: i64,
 }
 
 /// Checked settings of the doors.
@@ -40,6 +43,8 @@ pub struct IngressConfig {
     pub max_msg_size: u64,
     /// Largest body of MPUB and its like in bytes.
     pub max_body_size: u64,
+    /// Threads that serve TCP clients, at least one.
+    pub data_threads: usize,
 }
 
 impl IngressOptions {
@@ -54,6 +59,14 @@ impl IngressOptions {
             https: if tls { self.https(faults) } else { None },
             max_msg_size: faults.positive("max-msg-size", self.max_msg_size),
             max_body_size: faults.positive("max-body-size", self.max_body_size),
+            data_threads: self.data_threads(faults),
+        }
+    }
+
+    fn data_threads(&self, faults: &mut Faults) -> usize {
+        match faults.within("data-threads", self.data_threads, 0, 1024) {
+            0 => std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1)),
+            threads => threads as usize,
         }
     }
 

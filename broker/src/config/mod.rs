@@ -33,6 +33,7 @@ mod node;
 mod show;
 mod tls;
 mod topic;
+mod unserved;
 
 pub use address::Address;
 pub use admit::{AdmitConfig, AdmitOptions, AuthExpiry, HttpAuth, JwtConfig, OnRateLimit};

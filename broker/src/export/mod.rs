@@ -22,6 +22,9 @@ pub enum ExportError {
     /// There is a queue of this name; it is not overwritten.
     #[error("{} exists and is not overwritten", .0.display())]
     Exists(PathBuf),
+    /// The folder to write to holds something.
+    #[error("{} is not empty", .0.display())]
+    NotEmpty(PathBuf),
     /// The message is longer than stock's format can say.
     #[error("a body of {0} bytes does not fit the format")]
     TooBig(usize),

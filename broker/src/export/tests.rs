@@ -1,3 +1,5 @@
+//! Duty: what is exported is what stock reads.
+
 use std::fs;
 
 use proptest::collection::vec;

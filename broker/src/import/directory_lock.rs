@@ -15,9 +15,9 @@ impl DirectoryLock {
     /// Locks the folder itself with `flock(2)`, without waiting.
     ///
     /// # Errors
-    /// [`ImportError::Locked`] when another process holds it, [`ImportError::Read`] when it can not be opened.
+    /// [`ImportError::Locked`] when another process holds it, [`ImportError::NoFolder`] when it can not be opened.
     pub fn acquire(dir: &Path) -> Result<Self, ImportError> {
-        let unreadable = |source| ImportError::Read {
+        let unreadable = |source| ImportError::NoFolder {
             path: dir.to_owned(),
             source,
         };

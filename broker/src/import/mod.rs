@@ -8,6 +8,7 @@
 //! | `stock_files` | which disk queues there are, by their files' names |
 //! | `stock_queue` | the records of a disk queue, one by one |
 //! | `stock_meta` | position file of a disk queue |
+//! | `mark` | how far a queue has been imported |
 //! | `name` | which names are legal |
 //! | `small_file` | replaces a file whole |
 //! | `directory_lock` | keeps a running nsqd and an importer apart |
@@ -17,6 +18,7 @@
 //! What lies in a topic's queue belongs to all channels of the topic, what lies in a channel's to that one only.
 
 pub mod directory_lock;
+pub mod mark;
 pub mod name;
 pub mod nsqd_dat;
 pub mod plan;
@@ -55,7 +57,15 @@ pub enum ImportError {
         /// What is wrong with it.
         source: serde_json::Error,
     },
-    /// Another process uses the folder.
+    /// The folder can not be opened to lock it. The text begins as stock's does (nsq-http-and-tools 4.3).
+    #[error("failed to lock data-path: open {}: {source}", path.display())]
+    NoFolder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another process uses the folder. Stock's text.
     #[error(
         "failed to lock data-path: cannot flock directory {} - resource temporarily unavailable \
          (possibly in use by another instance of nsqd)",
@@ -81,8 +91,8 @@ pub enum Warning {
     /// A file looks like one of a disk queue, but its name does not say of which.
     #[error("{} belongs to no queue and is not read", .0.display())]
     FileName(PathBuf),
-    /// A queue of an ephemeral topic, left by a run of nsqd that has ended; stock never reads it again.
-    #[error("queue {0} belongs to an ephemeral topic and is not read")]
+    /// A queue of an ephemeral topic or channel, left by a run of nsqd that has ended; stock never reads it again.
+    #[error("queue {0} belongs to an ephemeral topic or channel and is not read")]
     Orphan(String),
     /// There are data files but no position file; they are read from their beginning.
     #[error("{} is missing, the queue is read from its beginning", .0.display())]

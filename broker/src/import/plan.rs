@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::stock_files::{self, StockQueue};
+use super::stock_meta::Position;
 use super::stock_queue::QueueReader;
 use super::{ImportError, Warning, name, nsqd_dat};
 
@@ -60,6 +61,19 @@ impl Plan {
     /// # Errors
     /// [`ImportError::Read`], [`ImportError::NsqdDat`].
     pub fn make(dir: &Path, max_body: u32) -> Result<Self, ImportError> {
+        Self::resume(dir, max_body, |queue| Ok(queue.start))
+    }
+
+    /// As [`Plan::make`], but each queue is read from where `begin` says, which becomes its [`StockQueue::start`]:
+    /// what lies before was imported earlier.
+    ///
+    /// # Errors
+    /// Those of [`Plan::make`] and of `begin`.
+    pub fn resume<E: From<ImportError>>(
+        dir: &Path,
+        max_body: u32,
+        begin: impl Fn(&StockQueue) -> Result<Position, E>,
+    ) -> Result<Self, E> {
         let mut plan = Self::default();
         if let Some((topics, warnings)) = nsqd_dat::read(dir)? {
             plan.warnings = warnings;
@@ -69,11 +83,13 @@ impl Plan {
         }
         let (queues, warnings) = stock_files::find(dir)?;
         plan.warnings.extend(warnings);
-        for queue in queues {
-            if name::is_ephemeral(&queue.topic) {
+        for mut queue in queues {
+            let channel = queue.channel.as_deref();
+            if name::is_ephemeral(&queue.topic) || channel.is_some_and(name::is_ephemeral) {
                 let prefix = stock_files::file_prefix(&queue.topic, queue.channel.as_deref());
                 plan.warnings.push(Warning::Orphan(prefix));
             } else {
+                queue.start = begin(&queue)?;
                 plan.add(queue, max_body)?;
             }
         }
@@ -82,10 +98,7 @@ impl Plan {
 
     /// Messages in all queues.
     pub fn messages(&self) -> u64 {
-        let channels = self.topics.values().flat_map(|topic| topic.channels.values());
-        let queues = channels.map(|channel| &channel.queue);
-        let queues = queues.chain(self.topics.values().map(|topic| &topic.queue));
-        queues.flatten().map(|queue| queue.messages).sum()
+        self.topics.values().map(TopicPlan::messages).sum()
     }
 
     fn list(&mut self, entry: nsqd_dat::TopicEntry) {
@@ -118,5 +131,21 @@ impl Plan {
             bytes,
         });
         Ok(())
+    }
+}
+
+impl TopicPlan {
+    /// The queues that hold messages: those of the channels, then that of the topic.
+    pub fn queues(&self) -> impl Iterator<Item = &QueuePlan> {
+        let channels = self
+            .channels
+            .values()
+            .filter_map(|channel| channel.queue.as_ref());
+        channels.chain(&self.queue).filter(|queue| queue.messages > 0)
+    }
+
+    /// Messages in its queues.
+    pub fn messages(&self) -> u64 {
+        self.queues().map(|queue| queue.messages).sum()
     }
 }

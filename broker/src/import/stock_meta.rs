@@ -1,5 +1,7 @@
 //! Duty: the position file of a stock disk queue as a value (nsq-http-and-tools 7.4). Must not know data files.
 
+use serde::{Deserialize, Serialize};
+
 /// What `meta.dat` says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueMeta {
@@ -12,7 +14,7 @@ pub struct QueueMeta {
 }
 
 /// A place in the data files of a queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Position {
     /// Number of the file.
     pub file: u64,

@@ -1,3 +1,5 @@
+//! Duty: every file that a stock nsqd can leave behind is read for what it is.
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

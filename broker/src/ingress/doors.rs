@@ -18,6 +18,8 @@ pub struct Doors {
     pub server_limits: ServerLimits,
     /// Ten bits that go into every message id (`--node-id`).
     pub node_id: u16,
+    /// False when PUB and SUB need a topic that is there (`--auto-create-topics=false`).
+    pub auto_create: bool,
     /// The clocks.
     pub clock: Clock,
     /// Topics and channels.

@@ -4,19 +4,21 @@
 //! | file | duty |
 //! |---|---|
 //! | `start` | opens what is on disk, binds the ports |
+//! | `data` | the data folder with its store and its logs |
+//! | `migrate` | from stock nsqd and back |
 //! | `restore` | topics and channels as they were |
 //! | `serve` | runs the doors and side rooms until told to stop, then stops in order |
 //! | `desk` | what the HTTP door asks for |
 //! | `snapshot` | the broker's state as `/stats` shows it |
 //! | `inventory` | what lookupds are told |
 //! | `metadata_file` | nsqd.dat |
-//! | `open_files` | how many files and sockets may be open |
 //! | `peek` | messages as they stand in a channel |
 
+mod data;
 mod desk;
 mod inventory;
 mod metadata_file;
-mod open_files;
+pub mod migrate;
 mod peek;
 mod restore;
 mod serve;
@@ -32,6 +34,7 @@ use crate::channel::saver::Saver;
 use crate::channel::timekeeper::Timekeeper;
 use crate::clock::Clock;
 use crate::config::{Changeable, Config};
+use crate::export::ExportError;
 use crate::http_client::BadEndpoint;
 use crate::import::ImportError;
 use crate::ingress::doors::Doors;
@@ -78,6 +81,17 @@ pub enum NodeError {
     /// The data path can not be used, or holds files of stock nsqd that can not be read.
     #[error(transparent)]
     Import(#[from] ImportError),
+    /// Stock data can not be written.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    /// What the store remembers of an import makes no sense.
+    #[error("the note {name:?} in the metadata store can not be understood: {source}")]
+    Note {
+        /// Name of the fact.
+        name: String,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
     /// The metadata store can not be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -101,11 +115,16 @@ pub enum NodeError {
     /// A thread or runtime can not be made.
     #[error("cannot start: {0}")]
     System(#[from] std::io::Error),
+    /// Flags ask for something that this version does not do.
+    #[error("this version does not act on {0}; remove it from the command line, file or environment")]
+    Unserved(String),
     /// A stored name is none.
     #[error("the metadata store names a topic or channel {0:?}, which is not a valid name")]
     StoredName(String),
     /// Stock data lies in the data path and is not to be imported.
-    #[error("{path} holds messages of stock nsqd ({messages} in {queues} queues) and --import-stock-data is false")]
+    #[error(
+        "{path} holds messages of stock nsqd ({messages} in {queues} queues) and --import-stock-data is false"
+    )]
     StockData {
         /// The data path.
         path: PathBuf,

@@ -2,17 +2,18 @@
 //! comes in, then cursors, logs and the store. Must not know how the rooms work.
 
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nsqx_proto::{ChannelName, Dialect, TopicName};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::start::{Listeners, Started, start};
+use super::start::{Listeners, Started, listen, start};
 use super::{Node, NodeError};
 use crate::args::Invocation;
 use crate::channel::shared::SharedChannel;
@@ -36,22 +37,55 @@ use crate::topic::health::Source;
 ///
 /// # Errors
 /// When it can not start.
-pub fn run(invocation: Invocation, host: String, clock: Clock, log_control: LogControl) -> Result<(), NodeError> {
-    let runtime = Builder::new_multi_thread().worker_threads(SIDE_THREADS).thread_name("side").enable_all().build()?;
-    let started =
-        start(invocation.config, invocation.changeable, host, clock, log_control, runtime.handle())?;
-    let Started { node, listeners, store_thread, client, lock } = started;
+pub fn run(
+    invocation: Invocation,
+    host: String,
+    clock: Clock,
+    log_control: LogControl,
+) -> Result<(), NodeError> {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(SIDE_THREADS)
+        .thread_name("side")
+        .enable_all()
+        .build()?;
+    let started = start(
+        invocation.config,
+        invocation.changeable,
+        host,
+        clock,
+        log_control,
+        runtime.handle(),
+    )?;
+    let Started {
+        node,
+        listeners,
+        store_thread,
+        client,
+        lock,
+    } = started;
     let (stop, stopped) = watch::channel(false);
-    let workers = {
+    let (workers, signals) = {
         let _context = runtime.enter();
+        let signals = Signals::catch()?;
+        listen(&node.config, &listeners)?;
         register(&node, client);
         let doors = Arc::clone(&node.doors);
         let serve = move |accepted| Connection::new(Arc::clone(&doors), accepted);
-        Workers::start(data_threads(), &listeners.tcp, &stopped, serve)?
+        (
+            Workers::start(node.config.ingress.data_threads, &listeners.tcp, &stopped, serve)?,
+            signals,
+        )
     };
-    let tasks = runtime.block_on(side_rooms(&node, &listeners, &stopped))?;
-    tracing::info!(tcp = node.ports.tcp, http = node.ports.http, "nsqd v1.3.0 is ready");
-    runtime.block_on(until_told_to_stop(&node));
+    let tasks = {
+        let _context = runtime.enter();
+        side_rooms(&node, &listeners, &stopped)?
+    };
+    tracing::info!(
+        tcp = node.ports.tcp,
+        http = node.ports.http,
+        "nsqd v1.3.0 is ready"
+    );
+    runtime.block_on(signals.until_told_to_stop(&node));
 
     tracing::info!("stopping");
     node.directory.close();
@@ -90,7 +124,7 @@ fn register(node: &Arc<Node>, client: HttpClient) {
 }
 
 /// Starts what runs beside the data threads.
-async fn side_rooms(
+fn side_rooms(
     node: &Arc<Node>,
     listeners: &Listeners,
     stopped: &watch::Receiver<bool>,
@@ -104,7 +138,9 @@ async fn side_rooms(
     };
     let desk = Arc::clone(node) as Arc<dyn Desk>;
     let door = match node.config.tls.required {
-        TlsRequired::Yes => Door::PlainRefusing { https_port: node.ports.https },
+        TlsRequired::Yes => Door::PlainRefusing {
+            https_port: node.ports.https,
+        },
         _ => Door::Plain,
     };
     if let Some(listener) = &listeners.http {
@@ -114,11 +150,22 @@ async fn side_rooms(
     }
     if let (Some(listener), Some(tls)) = (&listeners.https, &node.doors.tls) {
         let service = http::service(desk, node.clock, Door::Tls);
-        let StdListener::Tcp(listener) = listener.try_clone()? else { return Ok(tasks) };
+        let StdListener::Tcp(listener) = listener.try_clone()? else {
+            return Ok(tasks);
+        };
         let listener = TcpListener::from_std(listener)?;
-        tasks.spawn(serve_https(listener, Arc::clone(tls), Connections::new(service), until()));
+        tasks.spawn(serve_https(
+            listener,
+            Arc::clone(tls),
+            Connections::new(service),
+            until(),
+        ));
     }
-    for work in [timekeeper(Arc::clone(node)), saver(Arc::clone(node)), prober(Arc::clone(node))] {
+    for work in [
+        timekeeper(Arc::clone(node)),
+        saver(Arc::clone(node)),
+        prober(Arc::clone(node)),
+    ] {
         let until = until();
         tasks.spawn(async move {
             tokio::select! { () = work => {}, () = until => {} }
@@ -156,7 +203,9 @@ fn prober(node: Arc<Node>) -> Work {
         loop {
             tokio::time::sleep(PROBE_INTERVAL).await;
             let engines = Arc::clone(&node.engines);
-            let Ok(probed) = Handle::current().spawn_blocking(move || engines.probe()).await else { return };
+            let Ok(probed) = Handle::current().spawn_blocking(move || engines.probe()).await else {
+                return;
+            };
             let works = probed.is_ok();
             node.health.report(Source::Disk, probed);
             if works {
@@ -175,7 +224,9 @@ async fn metadata_writer(node: Arc<Node>) {
 }
 
 async fn statsd(node: Arc<Node>) {
-    let Some(config) = &node.config.metrics.statsd else { return };
+    let Some(config) = &node.config.metrics.statsd else {
+        return;
+    };
     let filter = Filter::default();
     let snapshot = || async { node.take_snapshot(&filter) };
     statsd_push::push(config, snapshot).await;
@@ -226,17 +277,31 @@ async fn serve_https(
     connections.finish().await;
 }
 
-/// Ends with SIGINT or SIGTERM; SIGHUP reads the certificate anew.
-async fn until_told_to_stop(node: &Node) {
-    let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()));
-    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = signals else {
-        return tracing::error!("can not listen for signals");
-    };
-    loop {
-        tokio::select! {
-            _ = interrupt.recv() => return,
-            _ = terminate.recv() => return,
-            _ = hangup.recv() => node.reload(),
+/// Signals that do not end the process by themselves. They are caught from before the ports open, so that whoever has
+/// been answered can stop the broker cleanly; an import before that may end at any moment.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn catch() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Ends with SIGINT or SIGTERM; SIGHUP reads the certificate anew.
+    async fn until_told_to_stop(mut self, node: &Node) {
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return,
+                _ = self.terminate.recv() => return,
+                _ = self.hangup.recv() => node.reload(),
+            }
         }
     }
 }
@@ -255,12 +320,18 @@ impl Node {
 
     async fn try_to_adopt(&self, entry: &TopicEntry) -> Result<(), crate::desk::DeskError> {
         let missing = |_| crate::desk::DeskError::TopicNotFound;
-        let topic = self.directory.create(&TopicName::parse(&entry.name).map_err(missing)?).await?;
+        let topic = self
+            .directory
+            .create(&TopicName::parse(&entry.name).map_err(missing)?)
+            .await?;
         if entry.paused {
             self.directory.pause_topic(&topic, true).await?;
         }
         for channel in &entry.channels {
-            let live = self.directory.create_channel(&topic, &ChannelName::parse(&channel.name).map_err(missing)?).await?;
+            let live = self
+                .directory
+                .create_channel(&topic, &ChannelName::parse(&channel.name).map_err(missing)?)
+                .await?;
             if channel.paused {
                 self.directory.pause_channel(&topic, &live, true).await?;
             }
@@ -283,7 +354,10 @@ impl Node {
             return;
         }
         let directory = Arc::clone(&self.directory);
-        let reopened = self.saver.reopen(move |catalogue| directory.cursors(catalogue)).await;
+        let reopened = self
+            .saver
+            .reopen(move |catalogue| directory.cursors(catalogue))
+            .await;
         if let Err(error) = reopened {
             return tracing::debug!(%error, "the metadata store is still broken");
         }
@@ -311,10 +385,6 @@ impl Node {
             }
         }
     }
-}
-
-fn data_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }
 
 /// Threads for HTTP, lookupds, statsd, auth servers and the store's answers.

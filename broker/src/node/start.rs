@@ -1,15 +1,18 @@
-//! Duty: opens what is on disk and binds the ports, so that a fault is told before anything is served. Must not know
+//! Duty: takes the ports and opens what is on disk, so that a fault is told before anything is served. Must not know
 //! how the rooms work.
 
-use std::path::Path;
+use std::borrow::Cow;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use nsqx_proto::limits::{Limits, ServerLimits};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Handle;
 
+use super::data::Data;
 use super::metadata_file::{self, MetadataFile};
-use super::{Node, NodeError, Ports, open_files, restore};
+use super::migrate::intake::Intake;
+use super::{Node, NodeError, Ports, restore};
 use crate::admit::auth_query::AuthQuery;
 use crate::channel::ChannelRules;
 use crate::channel::saver::Saver;
@@ -24,10 +27,7 @@ use crate::import::nsqd_dat;
 use crate::ingress::client::Clients;
 use crate::ingress::doors::Doors;
 use crate::ingress::listener::StdListener;
-use crate::log::engines::Engines;
-use crate::log::segmented::{EngineOptions, SegmentedEngine};
 use crate::logging::LogControl;
-use crate::store::Store;
 use crate::store::handle::StoreThread;
 use crate::tls::MinVersion;
 use crate::tls::client_certificate::ClientPolicy;
@@ -46,14 +46,14 @@ pub(super) struct Started {
     pub(super) lock: DirectoryLock,
 }
 
-/// The bound ports.
+/// The ports, taken but shut.
 pub(super) struct Listeners {
     pub(super) tcp: StdListener,
     pub(super) http: Option<StdListener>,
     pub(super) https: Option<StdListener>,
 }
 
-/// Opens and binds everything. Blocks.
+/// Opens everything but the ports, which it takes, and imports what a stock nsqd left here. Blocks.
 ///
 /// # Errors
 /// Whatever makes a start impossible; nothing is served then.
@@ -65,27 +65,39 @@ pub(super) fn start(
     log_control: LogControl,
     runtime: &Handle,
 ) -> Result<Started, NodeError> {
+    let unserved = config.unserved(&changeable);
+    if !unserved.is_empty() {
+        return Err(NodeError::Unserved(format!("--{}", unserved.join(", --"))));
+    }
+    allow_many_files();
     let data_path = config.node.data_path.clone();
     let lock = DirectoryLock::acquire(&data_path)?;
     let tls = server_tls(&config)?;
     let client = http_client(&config)?;
     let auth = AuthQuery::new(&config.admit.auth_urls, client.clone(), clock)?.map(Arc::new);
 
-    let listeners = bind(&config)?;
+    let listeners = reserve(&config)?;
     let port = |listener: &StdListener| i32::try_from(listener.port()).unwrap_or_default();
     let ports = Ports {
         tcp: port(&listeners.tcp),
         http: listeners.http.as_ref().map_or(0, port),
-        https: listeners.https.as_ref().map_or(0, |listener| port(listener) as u16),
+        https: listeners
+            .https
+            .as_ref()
+            .map_or(0, |listener| port(listener) as u16),
     };
     config.announce(u16::try_from(ports.tcp).ok(), u16::try_from(ports.http).ok());
 
-    let store = Store::open(&folder(&data_path, "store")?)?;
+    let data = Data::open(lock, &config, clock)?;
+    Intake::new(&data, &config, clock, runtime).own()?;
+    let Data {
+        store, engines, lock, ..
+    } = data;
+    let engines = Arc::new(engines);
     let catalogue = store.catalogue();
     let cursors = restore::cursors(&store, &catalogue)?;
     let (handle, store_thread) = StoreThread::start(store)?;
 
-    let engines = Arc::new(engines(&config, clock)?);
     let topic_settings = TopicSettings {
         durability: config.log.durability,
         retention_time: config.topic.retention_time,
@@ -102,7 +114,8 @@ pub(super) fn start(
             timekeeper: Arc::clone(&timekeeper),
             saver: Arc::clone(&saver),
             blocking: runtime.clone(),
-            latency_window: (!config.metrics.latency_percentiles.is_empty()).then_some(config.metrics.latency_window),
+            latency_window: (!config.metrics.latency_percentiles.is_empty())
+                .then_some(config.metrics.latency_window),
         },
         health: Arc::clone(&health),
         rules: ChannelRules {
@@ -124,6 +137,7 @@ pub(super) fn start(
         limits: limits(&config, auth.is_some()),
         server_limits: server_limits(&config, tls.is_some(), auth.is_some()),
         node_id: config.node.id,
+        auto_create: config.topic.auto_create,
         clock,
         directory: Arc::clone(&directory),
         clients: Clients::default(),
@@ -147,11 +161,20 @@ pub(super) fn start(
         log_control,
     });
     runtime.block_on(adopt_metadata_file(&node, &catalogue))?;
-    Ok(Started { node, listeners, store_thread, client, lock })
+    Ok(Started {
+        node,
+        listeners,
+        store_thread,
+        client,
+        lock,
+    })
 }
 
 /// Creates what an nsqd.dat adds that somebody else wrote; then the file is ours again.
-async fn adopt_metadata_file(node: &Node, catalogue: &crate::store::catalogue::Catalogue) -> Result<(), NodeError> {
+async fn adopt_metadata_file(
+    node: &Node,
+    catalogue: &crate::store::catalogue::Catalogue,
+) -> Result<(), NodeError> {
     let folder = &node.config.node.data_path;
     let print = node.metadata_file.fingerprint().await;
     let is_ours = [metadata_file::NEXT, metadata_file::PRESENT]
@@ -169,8 +192,22 @@ async fn adopt_metadata_file(node: &Node, catalogue: &crate::store::catalogue::C
     Ok(())
 }
 
+/// Each connection is an open file; the default limit of a shell is far below what a broker serves.
+fn allow_many_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "can not raise the limit of open files");
+    }
+}
+
 fn server_tls(config: &Config) -> Result<Option<ServerTls>, NodeError> {
-    let Some(identity) = &config.tls.identity else { return Ok(None) };
+    let Some(identity) = &config.tls.identity else {
+        return Ok(None);
+    };
     let settings = ServerTlsSettings {
         certificate: identity.certificate.clone(),
         key: identity.key.clone(),
@@ -186,7 +223,11 @@ fn server_tls(config: &Config) -> Result<Option<ServerTls>, NodeError> {
 }
 
 fn min_version(config: &Config) -> MinVersion {
-    if config.tls.min_version == TlsVersion::V13 { MinVersion::Tls13 } else { MinVersion::Tls12 }
+    if config.tls.min_version == TlsVersion::V13 {
+        MinVersion::Tls13
+    } else {
+        MinVersion::Tls12
+    }
 }
 
 fn http_client(config: &Config) -> Result<HttpClient, NodeError> {
@@ -198,36 +239,50 @@ fn http_client(config: &Config) -> Result<HttpClient, NodeError> {
     })?)
 }
 
-fn bind(config: &Config) -> Result<Listeners, NodeError> {
-    let bind = |address: &str| {
-        StdListener::bind(address).map_err(|source| NodeError::Listen { address: address.to_owned(), source })
+/// Takes the ports, so that a conflict is told at once; they stay shut until [`listen`].
+fn reserve(config: &Config) -> Result<Listeners, NodeError> {
+    let reserve = |address: &str| {
+        StdListener::reserve(address).map_err(|source| NodeError::Listen {
+            address: address.to_owned(),
+            source,
+        })
     };
-    let any = |address: &Address| match address {
-        Address::Tcp(address) => bind(address),
-        Address::Unix(path) => bind(&path.to_string_lossy()),
-    };
+    let any = |address: &Address| reserve(&text(address));
     Ok(Listeners {
         tcp: any(&config.ingress.tcp)?,
         http: config.ingress.http.as_ref().map(any).transpose()?,
-        https: config.ingress.https.as_deref().map(bind).transpose()?,
+        https: config.ingress.https.as_deref().map(reserve).transpose()?,
     })
 }
 
-fn engines(config: &Config, clock: Clock) -> Result<Engines, NodeError> {
-    let log = &config.log;
-    // Connections get the other half.
-    let for_logs = open_files::raise_limit().map_or(usize::MAX, |limit| limit as usize / 2);
-    let root = folder(&config.node.data_path, "topics")?;
-    let defaults = EngineOptions::new(root, clock);
-    let options = EngineOptions {
-        max_bytes_per_file: log.max_bytes_per_file,
-        sync_every: log.sync_every.unwrap_or(u64::MAX),
-        sync_timeout: log.sync_timeout,
-        memory_tail: log.memory_tail as usize,
-        max_open_files: defaults.max_open_files.min(for_logs),
-        ..defaults
-    };
-    Ok(Engines::new(SegmentedEngine::start(options)?))
+/// Opens the ports.
+///
+/// # Errors
+/// When somebody else opened one since it was taken.
+pub(super) fn listen(config: &Config, listeners: &Listeners) -> Result<(), NodeError> {
+    let ingress = &config.ingress;
+    let doors = [
+        (Some(text(&ingress.tcp)), Some(&listeners.tcp)),
+        (ingress.http.as_ref().map(text), listeners.http.as_ref()),
+        (ingress.https.clone().map(Into::into), listeners.https.as_ref()),
+    ];
+    for (address, listener) in doors {
+        if let (Some(address), Some(listener)) = (address, listener) {
+            let refused = |source| NodeError::Listen {
+                address: address.into_owned(),
+                source,
+            };
+            listener.listen().map_err(refused)?;
+        }
+    }
+    Ok(())
+}
+
+fn text(address: &Address) -> Cow<'_, str> {
+    match address {
+        Address::Tcp(address) => address.into(),
+        Address::Unix(path) => path.to_string_lossy(),
+    }
 }
 
 fn limits(config: &Config, auth_required: bool) -> Limits {
@@ -259,13 +314,5 @@ fn server_limits(config: &Config, tls: bool, auth_required: bool) -> ServerLimit
         snappy: negotiate.snappy,
         auth_required,
         ..ServerLimits::default()
-    }
-}
-
-fn folder(data_path: &Path, name: &str) -> Result<std::path::PathBuf, NodeError> {
-    let folder = data_path.join(name);
-    match std::fs::create_dir(&folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error.into()),
-        _ => Ok(folder),
     }
 }

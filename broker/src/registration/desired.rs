@@ -70,13 +70,14 @@ impl Registered {
         for (name, wanted) in &desired.topics {
             let known = self.topics.get(name);
             let stays = known.filter(|known| known.incarnation == wanted.incarnation);
-            if stays.is_none() {
-                commands.push(Command::Register(name.clone(), None));
-            }
             for (channel, incarnation) in &wanted.channels {
                 if stays.and_then(|topic| topic.channels.get(channel)) != Some(incarnation) {
                     commands.push(Command::Register(name.clone(), Some(channel.clone())));
                 }
+            }
+            // Registering a channel registers its topic.
+            if stays.is_none() && wanted.channels.is_empty() {
+                commands.push(Command::Register(name.clone(), None));
             }
         }
         commands

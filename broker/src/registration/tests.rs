@@ -385,8 +385,8 @@ fn free_ports() -> (u16, u16) {
 
 #[tokio::test]
 async fn the_stock_lookupd_keeps_what_it_is_told() {
-    let Ok(program) = std::env::var("NSQD_STOCK_LOOKUPD") else {
-        println!("skipped: NSQD_STOCK_LOOKUPD names no nsqlookupd");
+    let Ok(program) = std::env::var("NSQX_STOCK_NSQLOOKUPD") else {
+        println!("skipped: NSQX_STOCK_NSQLOOKUPD names no nsqlookupd");
         return;
     };
     let (tcp_port, http_port) = free_ports();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::log::sequence::Sequence;
+use crate::log::sequence::{Sequence, SequenceRange};
 
 /// The number that stands for a topic in the store and in folder names; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -82,9 +82,50 @@ impl StoredCursor {
             .max(finished.unwrap_or_default())
             .max(unsettled.unwrap_or_default())
     }
+
+    /// Marks every sequence of `range` as finished.
+    pub fn finish(&mut self, range: SequenceRange) {
+        let mut from = range.start.max(self.floor).get();
+        while from < range.end.get() {
+            let number = from / BLOCK;
+            let to = range.end.get().min((number + 1) * BLOCK);
+            let at = self.blocks.partition_point(|block| block.number < number);
+            if self.blocks.get(at).is_none_or(|block| block.number != number) {
+                let bits = FinishedBits::Some(vec![0; WORDS].into());
+                self.blocks.insert(at, FinishedBlock { number, bits });
+            }
+            self.blocks[at].finish((from % BLOCK) as usize, (to - number * BLOCK) as usize);
+            from = to;
+        }
+    }
+
+    /// True when the message is finished.
+    pub fn is_finished(&self, sequence: Sequence) -> bool {
+        let (number, bit) = (sequence.get() / BLOCK, (sequence.get() % BLOCK) as usize);
+        let block = self.blocks.binary_search_by_key(&number, |block| block.number);
+        sequence < self.floor
+            || block.is_ok_and(|at| match &self.blocks[at].bits {
+                FinishedBits::Full => true,
+                FinishedBits::Some(words) => words
+                    .get(bit / 64)
+                    .is_some_and(|word| word >> (bit % 64) & 1 == 1),
+            })
+    }
 }
 
 impl FinishedBlock {
+    /// Sets the bits from `from` up to but without `to`.
+    fn finish(&mut self, from: usize, to: usize) {
+        if to - from == BLOCK as usize {
+            self.bits = FinishedBits::Full;
+        }
+        if let FinishedBits::Some(words) = &mut self.bits {
+            for bit in from..to {
+                words[bit / 64] |= 1 << (bit % 64);
+            }
+        }
+    }
+
     /// First sequence above the highest finished one; 0 for a block without bits.
     fn end(&self) -> Sequence {
         let start = self.number.saturating_mul(BLOCK);
@@ -102,9 +143,40 @@ impl FinishedBlock {
     }
 }
 
+const WORDS: usize = BLOCK as usize / 64;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_is_finished_across_blocks() {
+        let range = |start, end| SequenceRange::new(Sequence::new(start), Sequence::new(end));
+        let mut cursor = StoredCursor {
+            floor: Sequence::new(10),
+            ..StoredCursor::default()
+        };
+        let ranges = [
+            range(5, 12),
+            range(BLOCK - 1, 2 * BLOCK + 1),
+            range(3 * BLOCK, 3 * BLOCK),
+            range(20, 21),
+        ];
+        for range in ranges {
+            cursor.finish(range);
+        }
+        let numbers: Vec<_> = cursor.blocks.iter().map(|block| block.number).collect();
+        assert_eq!(numbers, [0, 1, 2]);
+        assert_eq!(cursor.blocks[1].bits, FinishedBits::Full);
+        for sequence in (0..100)
+            .chain(BLOCK - 100..BLOCK + 100)
+            .chain(2 * BLOCK - 100..4 * BLOCK)
+        {
+            let sequence = Sequence::new(sequence);
+            let expected = sequence < cursor.floor || ranges.iter().any(|range| range.contains(sequence));
+            assert_eq!(cursor.is_finished(sequence), expected, "{sequence}");
+        }
+    }
 
     #[test]
     fn the_end_lies_above_floor_bits_and_unsettled_messages() {

@@ -73,6 +73,11 @@ impl Store {
         self.state.lock().catalogue().clone()
     }
 
+    /// Looks at what is stored now without copying it. `look` must not call the store.
+    pub fn look<R>(&self, look: impl FnOnce(&Catalogue) -> R) -> R {
+        look(self.state.lock().catalogue())
+    }
+
     /// Runs `work` and stores what it changed. When `work` answers an error nothing is changed.
     ///
     /// # Errors

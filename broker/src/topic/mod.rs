@@ -35,6 +35,7 @@ use crate::desk::settings::TopicSettings;
 use crate::log::engine::{DelayedRecord, LogError, Ticket, TopicLog};
 use crate::log::record::NewRecord;
 use crate::log::sequence::{Sequence, SequenceRange};
+use crate::store::catalogue::Hold;
 use crate::store::cursor::TopicNumber;
 
 /// A topic and its channels.
@@ -47,6 +48,8 @@ pub struct Topic {
     incarnation: u64,
     settings: Mutex<TopicSettings>,
     state: Mutex<State>,
+    /// Holds that ended with delayed records in them, as long as these exist.
+    holds: Mutex<Vec<Hold>>,
     closed: AtomicBool,
     messages: AtomicU64,
     bytes: AtomicU64,
@@ -77,6 +80,8 @@ pub struct Parts {
     pub incarnation: u64,
     /// How it is set.
     pub settings: TopicSettings,
+    /// Holds that ended before.
+    pub holds: Vec<Hold>,
 }
 
 /// Counters of a topic since the start.
@@ -102,7 +107,11 @@ impl Topic {
             clock,
             incarnation: parts.incarnation,
             settings: Mutex::new(parts.settings),
-            state: Mutex::new(State { flow, channels: BTreeMap::new() }),
+            state: Mutex::new(State {
+                flow,
+                channels: BTreeMap::new(),
+            }),
+            holds: Mutex::new(parts.holds),
             closed: AtomicBool::new(false),
             messages: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -183,6 +192,14 @@ impl Topic {
         self.change(|flow| flow.set_paused(paused))
     }
 
+    /// Holds that ended with delayed records in them, whose delays count from that time.
+    pub fn holds(&self) -> Vec<Hold> {
+        let oldest = self.log.oldest();
+        let mut holds = self.holds.lock();
+        holds.retain(|hold| hold.range.end > oldest);
+        holds.clone()
+    }
+
     /// True while the topic is paused.
     pub fn is_paused(&self) -> bool {
         self.state.lock().flow.is_paused()
@@ -211,13 +228,18 @@ impl Topic {
     }
 
     /// Adds a channel; `make` gets the position at which it starts. `None` when the topic is closed.
-    pub fn add_channel(&self, make: impl FnOnce(Sequence) -> Arc<SharedChannel>) -> Option<Arc<SharedChannel>> {
+    pub fn add_channel(
+        &self,
+        make: impl FnOnce(Sequence) -> Arc<SharedChannel>,
+    ) -> Option<Arc<SharedChannel>> {
         let mut state = self.state.lock();
         if self.is_closed() {
             return None;
         }
         let channel = make(state.flow.handed_over());
-        state.channels.insert(channel.name().clone(), Arc::clone(&channel));
+        state
+            .channels
+            .insert(channel.name().clone(), Arc::clone(&channel));
         let count = state.channels.len();
         let handed = state.flow.set_channels(count);
         self.hand_over(&state, handed);
@@ -227,7 +249,11 @@ impl Topic {
     /// Removes a channel if it is still this one; answers the hand-over position.
     pub fn remove_channel(&self, channel: &Arc<SharedChannel>) -> Sequence {
         let mut state = self.state.lock();
-        if state.channels.get(channel.name()).is_some_and(|known| Arc::ptr_eq(known, channel)) {
+        if state
+            .channels
+            .get(channel.name())
+            .is_some_and(|known| Arc::ptr_eq(known, channel))
+        {
             state.channels.remove(channel.name());
         }
         let count = state.channels.len();
@@ -300,12 +326,19 @@ impl Topic {
 
     fn hand_over(&self, state: &State, handed: Option<HandOver>) {
         let Some(handed) = handed else { return };
-        self.handed.advance(handed.range.end, self.log.count(handed.range));
+        self.handed
+            .advance(handed.range.end, self.log.count(handed.range));
         if handed.delayed.is_empty() {
             for channel in state.channels.values() {
                 channel.tail_advanced();
             }
             return;
+        }
+        if handed.was_held {
+            self.holds.lock().push(Hold {
+                range: handed.range,
+                ended: self.clock.wall(),
+            });
         }
         let now = self.clock.now();
         let due: Vec<(Sequence, Moment)> = handed
@@ -318,4 +351,3 @@ impl Topic {
         }
     }
 }
-

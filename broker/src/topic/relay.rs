@@ -11,19 +11,26 @@ use crate::store::cursor::TopicNumber;
 /// Stands between a log and its topic.
 pub struct Relay {
     topic: OnceLock<Weak<Topic>>,
-    health: Arc<Health>,
-    /// `None` for a log in memory, which never fails.
-    source: Option<Source>,
+    /// `None` for a log in memory, which never fails, and where nobody asks for health.
+    health: Option<(Arc<Health>, Source)>,
 }
 
 impl Relay {
     /// A relay without a topic; until it has one there is no news, since nobody appends. `number` is that of a durable
     /// topic.
     pub fn new(health: Arc<Health>, number: Option<TopicNumber>) -> Arc<Self> {
+        let health = number.map(|number| (health, Source::Log(number)));
         Arc::new(Self {
             topic: OnceLock::new(),
             health,
-            source: number.map(Source::Log),
+        })
+    }
+
+    /// A relay that passes nothing on: for work on logs while no topic lives.
+    pub fn silent() -> Arc<Self> {
+        Arc::new(Self {
+            topic: OnceLock::new(),
+            health: None,
         })
     }
 
@@ -41,8 +48,8 @@ impl TailWatch for Relay {
     }
 
     fn health(&self, state: Result<(), &LogError>) {
-        if let Some(source) = self.source {
-            self.health.report(source, state);
+        if let Some((health, source)) = &self.health {
+            health.report(*source, state);
         }
     }
 }

@@ -1,5 +1,6 @@
-#![no_main]
 //! Any bytes through `nsqx_proto::fuzzing::header`.
+
+#![no_main]
 
 use libfuzzer_sys::fuzz_target;
 

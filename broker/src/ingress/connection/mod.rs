@@ -23,6 +23,7 @@ use nsqx_proto::frame;
 use nsqx_proto::session::{Due, Features, Heartbeat, Session};
 use tokio::io::ReadBuf;
 use tokio::time::Sleep;
+use tracing::Span;
 
 use self::execute::Waiting;
 use self::replies::Replies;
@@ -41,6 +42,8 @@ use crate::topic::Topic;
 /// One client connection; a future that ends with it.
 pub struct Connection {
     doors: Arc<Doors>,
+    /// Entered where something is logged, not on each turn.
+    span: Span,
     client: Arc<Client>,
     signal: Arc<Signal>,
     wire: Wire,
@@ -77,7 +80,10 @@ impl Connection {
         let heartbeat = Heartbeat::start(now.as_nanos(), features.heartbeat, features.dialect);
         let timer_at = now + features.heartbeat.unwrap_or_default();
         let client = doors.clients.add(&accepted, doors.clock.wall());
+        let span = tracing::error_span!("connection", id = client.id().0, peer = client.peer());
+        span.in_scope(|| tracing::info!("client connected"));
         Self {
+            span,
             session: Session::new(doors.limits),
             timer: Box::pin(tokio::time::sleep_until(doors.clock.instant(timer_at).into())),
             timer_at,
@@ -105,16 +111,22 @@ impl Connection {
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let now = self.doors.clock.now();
         let reasons = self.signal.take();
-        if reasons.close {
+        // A connection that was accepted while the others were told to end finds the broker closed.
+        if reasons.close || !self.doors.directory.is_open() {
             return Poll::Ready(());
         }
-        if reasons.deliver && let Some(subscription) = &mut self.subscription {
+        if reasons.deliver
+            && let Some(subscription) = &mut self.subscription
+        {
             subscription.has_news();
         }
         self.flush_topics();
         loop {
             self.poll_waiting(cx, now);
-            if self.replies.poll(cx, self.features.dialect, &mut self.wire.output) {
+            if self
+                .replies
+                .poll(cx, self.features.dialect, &mut self.wire.output)
+            {
                 self.ending = true;
             }
             self.deliver(now);
@@ -165,7 +177,11 @@ impl Connection {
             return true;
         }
         workspace::with(|workspace| {
-            let kept = if self.input.len() <= INPUT_COPIED { self.input.len() } else { 0 };
+            let kept = if self.input.len() <= INPUT_COPIED {
+                self.input.len()
+            } else {
+                0
+            };
             let (head, room) = workspace.read.split_at_mut(kept);
             head.copy_from_slice(&self.input[..kept]);
             let mut room = ReadBuf::new(room);
@@ -268,11 +284,19 @@ impl Connection {
 
     /// Has the task woken at the next deadline.
     fn wait_for_deadlines(&mut self, cx: &mut Context<'_>, beat: Option<Moment>) {
-        let deadlines = [beat, self.wire.deadline(), self.upgrade.as_ref().and_then(Upgrade::deadline)];
-        let Some(nearest) = deadlines.into_iter().flatten().min() else { return };
+        let deadlines = [
+            beat,
+            self.wire.deadline(),
+            self.upgrade.as_ref().and_then(Upgrade::deadline),
+        ];
+        let Some(nearest) = deadlines.into_iter().flatten().min() else {
+            return;
+        };
         if self.timer.is_elapsed() || nearest < self.timer_at {
             self.timer_at = nearest;
-            self.timer.as_mut().reset(self.doors.clock.instant(nearest).into());
+            self.timer
+                .as_mut()
+                .reset(self.doors.clock.instant(nearest).into());
         }
         if self.timer.as_mut().poll(cx).is_ready() {
             cx.waker().wake_by_ref();
@@ -293,7 +317,11 @@ impl Connection {
         let full = self.ending || self.subscription.as_ref().is_none_or(Subscription::is_full);
         let patience = self.features.heartbeat;
         loop {
-            if self.wire.poll_write(cx, buffering, full, now, patience).is_ready() {
+            if self
+                .wire
+                .poll_write(cx, buffering, full, now, patience)
+                .is_ready()
+            {
                 return Poll::Ready(());
             }
             if self.wire.waiting() > 0 || !self.go_on_upgrading(now) {
@@ -330,6 +358,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.flush_topics();
         self.doors.clients.remove(self.client.id());
+        self.span.in_scope(|| tracing::info!("client gone"));
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use nsqx_proto::command::Publish;
-use nsqx_proto::{Dialect, Verb};
+use nsqx_proto::{Dialect, Verb, WireError};
 
 use super::Connection;
 use super::execute::{Done, Next};
@@ -25,7 +25,12 @@ pub(super) struct Run<'a> {
 impl Run<'_> {
     /// An empty run; its messages are stamped `stamp`, nanoseconds since the Unix epoch.
     pub(super) fn new(stamp: i64) -> Self {
-        Self { stamp, verb: Verb::Pub, commands: 0, records: Vec::new() }
+        Self {
+            stamp,
+            verb: Verb::Pub,
+            commands: 0,
+            records: Vec::new(),
+        }
     }
 }
 
@@ -39,7 +44,10 @@ impl Connection {
         }
         // A batch was admitted before its body was read.
         if publish.verb != Verb::Mpub
-            && matches!(self.admit(publish.verb, Permission::Publish, publish.topic, None, now), Next::Again)
+            && matches!(
+                self.admit(publish.verb, Permission::Publish, publish.topic, None, now),
+                Next::Again
+            )
         {
             return Next::Again;
         }
@@ -48,7 +56,11 @@ impl Connection {
             self.end_run(run);
             self.topic = self.doors.directory.topic(publish.topic.as_str());
             if self.topic.is_none() {
-                self.create_topic(&publish);
+                if self.doors.auto_create {
+                    self.create_topic(&publish);
+                } else {
+                    self.fail(WireError::topic_not_exist());
+                }
                 return Next::Again;
             }
         }
@@ -97,6 +109,11 @@ impl Connection {
     fn create_topic(&mut self, publish: &Publish<'_>) {
         let (directory, verb) = (Arc::clone(&self.doors.directory), publish.verb);
         let name = publish.topic.into();
-        self.waiting = Some(Box::pin(async move { Done::Topic { verb, topic: directory.create(&name).await } }));
+        self.waiting = Some(Box::pin(async move {
+            Done::Topic {
+                verb,
+                topic: directory.create(&name).await,
+            }
+        }));
     }
 }

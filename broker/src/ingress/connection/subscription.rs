@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nsqx_proto::message::codec::{Delivery, Layout, put_message};
-use nsqx_proto::message::id::{node_and_sequence, internal_id};
+use nsqx_proto::message::id::{internal_id, node_and_sequence};
 use nsqx_proto::message::{IdForm, MessageId};
 use nsqx_proto::session::Features;
 use nsqx_proto::{ChannelName, Dialect, TopicName, Verb, WireError};
 
 use super::{Connection, OUTPUT_LIMIT, workspace};
 use crate::channel::shared::{Settle, SharedChannel, SubscribeError};
-use crate::channel::{ConsumerRules, TakeLimit};
+use crate::channel::{ConsumerRules, Deliveries, TakeLimit};
 use crate::clock::Moment;
 use crate::egress::signal::Signal;
 use crate::ids::ConnectionId;
@@ -36,6 +36,8 @@ pub(super) struct Subscription {
     id: ConnectionId,
     /// There may be messages to take.
     news: bool,
+    /// The channel keeps messages for this consumer until it takes or declines.
+    offered: bool,
     /// The client takes no more messages now.
     full: bool,
     settles: Vec<Settle>,
@@ -61,7 +63,9 @@ impl Subscription {
             let live_topic = doors.directory.create(&topic).await.map_err(failed)?;
             let live = doors.directory.create_channel(&live_topic, &channel).await;
             let subscribed = match live {
-                Ok(live) => live.subscribe(consumer.id, rules, Arc::clone(&consumer.signal)).map(|()| live),
+                Ok(live) => live
+                    .subscribe(consumer.id, rules, Arc::clone(&consumer.signal))
+                    .map(|()| live),
                 Err(DirectoryError::Exiting) => Err(SubscribeError::Exiting),
                 Err(error) => return Err(failed(error)),
             };
@@ -73,6 +77,7 @@ impl Subscription {
                         channel,
                         id: consumer.id,
                         news: false,
+                        offered: false,
                         full: true,
                         settles: Vec::new(),
                         commands: Vec::new(),
@@ -87,7 +92,11 @@ impl Subscription {
             }
         }
         let ephemeral = topic.is_ephemeral() || channel.is_ephemeral();
-        let reason = if ephemeral { "to deleted topic/channel" } else { "exiting" };
+        let reason = if ephemeral {
+            "to deleted topic/channel"
+        } else {
+            "exiting"
+        };
         Err(WireError::subscribe_failed(reason))
     }
 
@@ -105,6 +114,18 @@ impl Subscription {
     /// The channel may have messages for this consumer.
     pub(super) fn has_news(&mut self) {
         self.news = true;
+        self.offered = true;
+    }
+
+    /// Lets other consumers have what was offered while this connection can not take it.
+    fn decline(&mut self, now: Moment) {
+        if std::mem::take(&mut self.offered) {
+            let limit = TakeLimit {
+                messages: 0,
+                bytes: 0,
+            };
+            self.channel.take(self.id, now, limit, &mut Deliveries::default());
+        }
     }
 
     /// True when the client takes no more messages now.
@@ -116,13 +137,27 @@ impl Subscription {
 impl Connection {
     /// Takes messages from the channel and encodes them.
     pub(super) fn deliver(&mut self, now: Moment) {
-        let Some(subscription) = &mut self.subscription else { return };
-        let layout = Layout { dialect: self.features.dialect, ..Layout::default() };
+        let Some(subscription) = &mut self.subscription else {
+            return;
+        };
+        let layout = Layout {
+            dialect: self.features.dialect,
+            ..Layout::default()
+        };
         let node = self.doors.node_id;
         while subscription.news && !self.ending {
-            let Some(room) = OUTPUT_TARGET.checked_sub(self.wire.waiting()).filter(|room| *room > 0) else { return };
+            let Some(room) = OUTPUT_TARGET
+                .checked_sub(self.wire.waiting())
+                .filter(|room| *room > 0)
+            else {
+                return subscription.decline(now);
+            };
+            subscription.offered = false;
             workspace::with(|workspace| {
-                let limit = TakeLimit { messages: TAKE_MESSAGES, bytes: room };
+                let limit = TakeLimit {
+                    messages: TAKE_MESSAGES,
+                    bytes: room,
+                };
                 let deliveries = &mut workspace.deliveries;
                 deliveries.clear();
                 let taken = subscription.channel.take(subscription.id, now, limit, deliveries);
@@ -135,7 +170,9 @@ impl Connection {
                 let out = self.wire.output.message();
                 for item in &workspace.deliveries.items {
                     let chunk = &workspace.deliveries.chunks[item.chunk as usize];
-                    let Ok((record, _)) = Record::decode(&chunk[item.offset as usize..]) else { continue };
+                    let Ok((record, _)) = Record::decode(&chunk[item.offset as usize..]) else {
+                        continue;
+                    };
                     put_message(out, layout, &delivery(&record, node, item.attempts));
                 }
             });
@@ -144,14 +181,16 @@ impl Connection {
 
     /// Notes a FIN, REQ or TOUCH; a run of them is carried out under one lock.
     pub(super) fn settle_later(&mut self, verb: Verb, id: MessageId, delay_ms: u64, now: Moment) {
-        let Some(subscription) = &mut self.subscription else { return };
-        let sequence = id
-            .internal_id(IdForm::Hex)
-            .map(node_and_sequence)
-            .filter(|(node, _)| *node == self.doors.node_id)
-            .map(|(_, sequence)| Sequence::new(sequence))
-            .or_else(|| subscription.channel.sequence_of(*id.as_bytes()))
-            .unwrap_or(Sequence::MAX);
+        let Some(subscription) = &mut self.subscription else {
+            return;
+        };
+        // An id of its own goes first: an imported message may carry one that this node gave it in an earlier log.
+        let by_sequence = || {
+            let (node, sequence) = id.internal_id(IdForm::Hex).map(node_and_sequence)?;
+            (node == self.doors.node_id).then_some(Sequence::new(sequence))
+        };
+        let own = subscription.channel.sequence_of(*id.as_bytes());
+        let sequence = own.or_else(by_sequence).unwrap_or(Sequence::MAX);
         subscription.settles.push(match verb {
             Verb::Fin => Settle::Finish(sequence),
             Verb::Touch => Settle::Touch(sequence),
@@ -165,15 +204,22 @@ impl Connection {
 
     /// Carries out what was noted.
     pub(super) fn settle(&mut self, now: Moment) {
-        let Some(subscription) = &mut self.subscription else { return };
+        let Some(subscription) = &mut self.subscription else {
+            return;
+        };
         if subscription.settles.is_empty() {
             return;
         }
         let (replies, output, commands) = (&mut self.replies, &mut self.wire.output, &subscription.commands);
-        subscription.channel.settle(subscription.id, now, &subscription.settles, |index, error| {
-            let (verb, id) = commands[index];
-            replies.error(WireError::settle_failed(verb, id, IdForm::Hex, &error.to_string()), output);
-        });
+        subscription
+            .channel
+            .settle(subscription.id, now, &subscription.settles, |index, error| {
+                let (verb, id) = commands[index];
+                replies.error(
+                    WireError::settle_failed(verb, id, IdForm::Hex, &error.to_string()),
+                    output,
+                );
+            });
         subscription.settles.clear();
         subscription.commands.clear();
         subscription.news = true;
