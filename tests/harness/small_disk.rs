@@ -55,6 +55,12 @@ impl SmallDisk {
             .expect("cut the ballast");
     }
 
+    /// Free space in KiB.
+    pub fn room(&self) -> u64 {
+        let state = rustix::fs::statvfs(&self.folder).expect("state of the small disk");
+        state.f_bavail * state.f_frsize / 1024
+    }
+
     /// Gives back what [`SmallDisk::fill_but`] took.
     pub fn free(&self) {
         if let Err(error) = fs::remove_file(self.ballast()) {

@@ -12,7 +12,6 @@
 //! | `snapshot` | the broker's state as `/stats` shows it |
 //! | `inventory` | what lookupds are told |
 //! | `metadata_file` | nsqd.dat |
-//! | `open_files` | how many files and sockets may be open |
 //! | `peek` | messages as they stand in a channel |
 
 mod data;

@@ -95,11 +95,11 @@ impl StoreHandle {
         cursors: impl FnOnce(&Catalogue) -> Vec<(ChannelNumber, CursorDelta)> + Send + 'static,
     ) -> Answer<()> {
         let (sender, receiver) = oneshot::channel();
-        let fault = Arc::clone(&self.fault);
         self.send(Request::Reopen(Box::new(move |store| {
             let reopened = store.reopen(cursors);
-            *fault.lock() = store.fault();
-            let _ = sender.send(reopened);
+            Box::new(move || {
+                let _ = sender.send(reopened);
+            })
         })));
         Answer { receiver }
     }
@@ -149,7 +149,11 @@ fn serve(store: &Store, queue: &Receiver<Request>, fault: &Fault) {
     let mut next = queue.recv().ok();
     while let Some(request) = next.take() {
         match request {
-            Request::Reopen(reopen) => reopen(store),
+            Request::Reopen(reopen) => {
+                let answer = reopen(store);
+                *fault.lock() = store.fault();
+                answer();
+            }
             Request::Transact(work) => next = serve_group(store, work, queue, fault),
         }
         next = next.or_else(|| queue.recv().ok());
