@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_buffer_that_is_full_leaves_and_what_is_written_in_part_goes_on() {
         let mut output = Output::default();
-        output.message().extend_from_slice(&[7; 20_000]);
+        output.message().extend_from_slice(&vec![7; 20_000]);
         assert_eq!(output.due(HELD, false).len(), 20_000);
         output.advance(15_000);
         assert_eq!(output.due(HELD, false).len(), 5_000);

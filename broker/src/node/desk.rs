@@ -56,9 +56,10 @@ impl Desk for Node {
 
     fn publish(&self, topic: TopicName, batch: Batch, delay_ms: u64) -> Answer<'_, Result<(), DeskError>> {
         Box::pin(async move {
-            let topic = match self.config.topic.auto_create {
-                true => self.directory.create(&topic).await?,
-                false => self.live_topic(&topic)?,
+            let topic = if self.config.topic.auto_create {
+                self.directory.create(&topic).await?
+            } else {
+                self.live_topic(&topic)?
             };
             let timestamp = self.clock.wall();
             let records: Vec<NewRecord<'_>> =

@@ -139,8 +139,11 @@ impl<R> Future for Answer<R> {
 
 enum Request {
     Transact(Box<dyn FnOnce(&mut State) -> Reply + Send>),
-    Reopen(Box<dyn FnOnce(&Store) -> Box<dyn FnOnce() + Send> + Send>),
+    Reopen(Box<dyn FnOnce(&Store) -> Answering + Send>),
 }
+
+/// Answers a request that has been served.
+type Answering = Box<dyn FnOnce() + Send>;
 
 /// Answers one request once it is known whether the flush it waited for has worked.
 type Reply = Box<dyn FnOnce(Result<(), StoreError>) + Send>;

@@ -122,9 +122,9 @@ mod tests {
         DelayedRecord { sequence: Sequence::new(sequence), published: 0, delay_ms: 5 }
     }
 
-    fn handed(from: u64, to: u64, delayed: Vec<DelayedRecord>, was_held: bool) -> Option<HandOver> {
+    fn handed(from: u64, to: u64, delayed: Vec<DelayedRecord>, was_held: bool) -> HandOver {
         let range = SequenceRange::new(Sequence::new(from), Sequence::new(to));
-        Some(HandOver { range, delayed, was_held })
+        HandOver { range, delayed, was_held }
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
         let mut flow = flow();
         assert_eq!(flow.advance(Sequence::new(103), &[delayed(101)]), None);
         assert_eq!(flow.held_back().len(), 3);
-        assert_eq!(flow.set_channels(1), handed(100, 103, vec![delayed(101)], true));
+        assert_eq!(flow.set_channels(1), Some(handed(100, 103, vec![delayed(101)], true)));
         assert_eq!(flow.set_channels(2), None);
         assert_eq!(flow.handed_over(), Sequence::new(103));
     }
@@ -141,10 +141,10 @@ mod tests {
     fn c_74_a_paused_topic_holds_and_resuming_releases() {
         let mut flow = flow();
         flow.set_channels(1);
-        assert_eq!(flow.advance(Sequence::new(101), &[]), handed(100, 101, vec![], false));
+        assert_eq!(flow.advance(Sequence::new(101), &[]), Some(handed(100, 101, vec![], false)));
         assert_eq!(flow.set_paused(true), None);
         assert_eq!(flow.advance(Sequence::new(105), &[]), None);
-        assert_eq!(flow.set_paused(false), handed(101, 105, vec![], true));
+        assert_eq!(flow.set_paused(false), Some(handed(101, 105, vec![], true)));
     }
 
     #[test]
@@ -157,13 +157,13 @@ mod tests {
         assert_eq!(dropped.len(), 2);
         flow.advance(Sequence::new(103), &[delayed(102)]);
         flow.drop_below(dropped.end);
-        assert_eq!(flow.set_channels(1), handed(102, 103, vec![delayed(102)], true));
+        assert_eq!(flow.set_channels(1), Some(handed(102, 103, vec![delayed(102)], true)));
     }
 
     #[test]
     fn nothing_flows_before_the_start() {
         let mut flow = Flow::new(START, Sequence::new(102), false, vec![delayed(100)]);
         assert_eq!(flow.set_channels(1), None);
-        assert_eq!(flow.start(), handed(100, 102, vec![delayed(100)], true));
+        assert_eq!(flow.start(), Some(handed(100, 102, vec![delayed(100)], true)));
     }
 }

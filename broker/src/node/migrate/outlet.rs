@@ -8,7 +8,6 @@ use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::Arc;
 
 use nsqx_proto::MessageId;
 use nsqx_proto::message::id::internal_id;
