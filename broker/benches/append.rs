@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use nsqx_broker::clock::Clock;
+use nsqx_broker::log::engine::Retention;
 use nsqx_broker::log::engine::{DelayedRecord, Durability, LogError, TailWatch, TopicLog};
 use nsqx_broker::log::record::NewRecord;
-use nsqx_broker::log::engine::Retention;
 use nsqx_broker::log::segmented::{EngineOptions, LogOptions, SegmentedEngine, SegmentedLog};
 use nsqx_broker::log::sequence::Sequence;
 use tempfile::TempDir;

@@ -5,6 +5,7 @@
 
 use std::fmt::Display;
 use std::fs;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,7 @@ pub struct NodeSetup {
     https: SocketAddr,
     sockets: Option<Sockets>,
     flags: Vec<String>,
+    open_files: Option<u32>,
     data: Arc<TempDir>,
 }
 
@@ -49,6 +51,7 @@ impl NodeSetup {
             https: port::free(),
             sockets: None,
             flags: Vec::new(),
+            open_files: None,
             data: Arc::new(data),
         }
     }
@@ -78,6 +81,12 @@ impl NodeSetup {
             tcp: folder.join("tcp.sock"),
             http: folder.join("http.sock"),
         });
+        self
+    }
+
+    /// Lets the node open at most so many files and sockets at once.
+    pub fn open_files(mut self, limit: u32) -> Self {
+        self.open_files = Some(limit);
         self
     }
 
@@ -120,13 +129,43 @@ impl NodeSetup {
         Node { process, setup: self }
     }
 
+    /// Starts the node and waits until it answers or has ended.
+    ///
+    /// # Errors
+    /// How it ended.
+    ///
+    /// # Panics
+    /// When it does neither within 10 s.
+    pub fn start_or_exit(self) -> Result<Node, Exit> {
+        let process = Process::spawn(&mut self.command());
+        let mut node = Node { process, setup: self };
+        let ended = eventually("the node is ready or ends", Duration::from_secs(10), || {
+            if node.process.ended().is_some() {
+                return Some(true);
+            }
+            node.setup.answers().then_some(false)
+        });
+        if ended {
+            return Err(node.process.expect_exit(Duration::from_secs(1)));
+        }
+        Ok(node)
+    }
+
     /// Starts a node that is expected to end by itself, and waits for its end, at most 10 s.
     pub fn expect_exit(self) -> Exit {
         Process::spawn(&mut self.command()).expect_exit(Duration::from_secs(10))
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = match self.open_files {
+            None => Command::new(&self.program),
+            Some(limit) => {
+                let mut shell = Command::new("sh");
+                let script = format!("ulimit -n {limit}; exec \"$0\" \"$@\"");
+                shell.arg("-c").arg(script).arg(&self.program);
+                shell
+            }
+        };
         let (tcp, http) = match &self.sockets {
             Some(sockets) => (
                 sockets.tcp.display().to_string(),
@@ -142,6 +181,17 @@ impl NodeSetup {
         command.arg(format!("--data-path={}", self.data.path().display()));
         command.args(&self.flags);
         command
+    }
+
+    /// Ports may be bound long before anybody serves them.
+    fn answers(&self) -> bool {
+        let ask = || {
+            let mut door = TcpStream::connect(self.http)?;
+            door.set_read_timeout(Some(Duration::from_secs(1)))?;
+            door.write_all(b"GET /ping HTTP/1.1\r\nHost: nsqd\r\n\r\n")?;
+            door.read(&mut [0])
+        };
+        ask().is_ok_and(|length| length > 0)
     }
 
     fn accepts_connections(&self) -> bool {

@@ -8,8 +8,11 @@
 
 mod auth;
 mod compression;
+mod corruption;
+mod crash;
 mod disconnects;
 mod disk;
+mod disk_full;
 mod docs;
 mod flags;
 mod flow;

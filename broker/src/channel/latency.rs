@@ -19,7 +19,10 @@ pub(super) struct Latency {
 
 impl Latency {
     pub(super) fn new(window: Duration, now: Moment) -> Self {
-        Self { window: LatencyWindow::new(window, now), stamps: HashMap::new() }
+        Self {
+            window: LatencyWindow::new(window, now),
+            stamps: HashMap::new(),
+        }
     }
 
     /// These messages are in flight now.

@@ -61,13 +61,13 @@ mod order;
 mod own_ids;
 pub mod peek;
 mod reader;
-mod settle;
-mod take;
-pub mod timekeeper;
-pub mod shared;
 pub mod saver;
+mod settle;
+pub mod shared;
+mod take;
 #[cfg(test)]
 mod tests;
+pub mod timekeeper;
 
 /// What holds for all messages of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

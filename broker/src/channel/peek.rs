@@ -33,8 +33,11 @@ impl Channel {
             attempts: message.attempts,
             due: None,
         });
-        let flying =
-            self.in_flight.iter().map(|flight| Peeked { sequence: flight.sequence, attempts: flight.attempts, due: None });
+        let flying = self.in_flight.iter().map(|flight| Peeked {
+            sequence: flight.sequence,
+            attempts: flight.attempts,
+            due: None,
+        });
         let deferred = self.due.iter().map(|message| Peeked {
             sequence: message.sequence,
             attempts: message.attempts,

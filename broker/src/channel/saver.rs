@@ -27,7 +27,13 @@ pub struct Saver {
 impl Saver {
     /// Stores in `store`, at latest `interval` after a change (`--checkpoint-interval`).
     pub fn new(store: StoreHandle, interval: Duration) -> Self {
-        Self { store, interval, dirty: Mutex::default(), wanted: Notify::new(), order: Mutex::new(()) }
+        Self {
+            store,
+            interval,
+            dirty: Mutex::default(),
+            wanted: Notify::new(),
+            order: Mutex::new(()),
+        }
     }
 
     /// `channel` has something to store.

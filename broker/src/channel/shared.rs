@@ -19,8 +19,8 @@ use crate::clock::{Clock, Moment};
 use crate::egress::signal::Signal;
 use crate::ids::ConnectionId;
 use crate::log::engine::TopicLog;
-use crate::metrics::latency::LatencyWindow;
 use crate::log::sequence::{Sequence, SequenceRange};
+use crate::metrics::latency::LatencyWindow;
 use crate::store::cursor::{ChannelNumber, CursorDelta};
 use crate::topic::handed::Handed;
 
@@ -118,7 +118,9 @@ impl SharedChannel {
             log: parts.log,
             handed: Arc::clone(&parts.handed),
             max_consumers: parts.max_consumers,
-            latency: rooms.latency_window.map(|window| Mutex::new(Latency::new(window, rooms.clock.now()))),
+            latency: rooms
+                .latency_window
+                .map(|window| Mutex::new(Latency::new(window, rooms.clock.now()))),
             rooms,
             incarnation: parts.incarnation,
             stored_floor: AtomicU64::new(parts.stored_floor.get()),
@@ -170,7 +172,12 @@ impl SharedChannel {
     }
 
     /// Adds a consumer, which starts with RDY 0.
-    pub fn subscribe(&self, id: ConnectionId, rules: ConsumerRules, signal: Arc<Signal>) -> Result<(), SubscribeError> {
+    pub fn subscribe(
+        &self,
+        id: ConnectionId,
+        rules: ConsumerRules,
+        signal: Arc<Signal>,
+    ) -> Result<(), SubscribeError> {
         let mut inner = self.caught_up();
         if inner.closed {
             return Err(SubscribeError::Exiting);
@@ -202,7 +209,8 @@ impl SharedChannel {
     pub fn take(&self, id: ConnectionId, now: Moment, limit: TakeLimit, out: &mut Deliveries) -> Taken {
         let mut inner = self.caught_up();
         let taken = inner.machine.take(id, now, limit, &*self.log, out);
-        self.shows_own_ids.store(inner.machine.shows_own_ids(), Ordering::Relaxed);
+        self.shows_own_ids
+            .store(inner.machine.shows_own_ids(), Ordering::Relaxed);
         self.settled(inner);
         if let Some(latency) = &self.latency {
             latency.lock().delivered(out);
@@ -374,13 +382,19 @@ impl SharedChannel {
         self.dirty.store(false, Ordering::SeqCst);
         let mut inner = self.caught_up();
         let (wall, now) = (self.rooms.clock.wall(), self.rooms.clock.now());
-        if last { inner.machine.final_checkpoint(wall, now) } else { inner.machine.checkpoint(wall, now) }
+        if last {
+            inner.machine.final_checkpoint(wall, now)
+        } else {
+            inner.machine.checkpoint(wall, now)
+        }
     }
 
     /// Everything there is to store, for a store that lost writes; `None` for a channel that is never stored.
     pub fn full_checkpoint(&self) -> Option<CursorDelta> {
         let mut inner = self.caught_up();
-        inner.machine.full_checkpoint(self.rooms.clock.wall(), self.rooms.clock.now())
+        inner
+            .machine
+            .full_checkpoint(self.rooms.clock.wall(), self.rooms.clock.now())
     }
 
     fn caught_up(&self) -> MutexGuard<'_, Inner> {
@@ -404,7 +418,11 @@ impl SharedChannel {
             inner.armed = Some(next);
             self.rooms.timekeeper.arm(next, Weak::clone(&self.this));
         }
-        let wanted = if inner.reading { None } else { inner.machine.wanted() };
+        let wanted = if inner.reading {
+            None
+        } else {
+            inner.machine.wanted()
+        };
         inner.reading |= wanted.is_some();
         drop(inner);
         for signal in woken {
@@ -437,20 +455,22 @@ impl SharedChannel {
     /// Finds the delayed records in `range` and has them wait for what is left of their delays.
     fn announce(&self, range: SequenceRange) {
         let Some(this) = self.this.upgrade() else { return };
-        self.rooms.blocking.spawn_blocking(move || match this.log.delayed(range) {
-            Ok(records) => {
-                let (wall, now) = (this.rooms.clock.wall(), this.rooms.clock.now());
-                let due: Vec<_> = records
-                    .iter()
-                    .map(|record| (record.sequence, now + record.left(record.published, wall)))
-                    .collect();
-                this.delayed(&due);
-            }
-            Err(error) => {
-                tracing::error!(channel = %this.name, %error, "can not look for delayed records now");
-                this.after_a_pause(move |this| this.announce(range));
-            }
-        });
+        self.rooms
+            .blocking
+            .spawn_blocking(move || match this.log.delayed(range) {
+                Ok(records) => {
+                    let (wall, now) = (this.rooms.clock.wall(), this.rooms.clock.now());
+                    let due: Vec<_> = records
+                        .iter()
+                        .map(|record| (record.sequence, now + record.left(record.published, wall)))
+                        .collect();
+                    this.delayed(&due);
+                }
+                Err(error) => {
+                    tracing::error!(channel = %this.name, %error, "can not look for delayed records now");
+                    this.after_a_pause(move |this| this.announce(range));
+                }
+            });
     }
 
     fn after_a_pause(&self, work: impl FnOnce(&Self) + Send + 'static) {

@@ -31,7 +31,10 @@ impl Timekeeper {
         let slot = SLOT.as_nanos() as u64;
         let deadline = Moment::from_nanos(deadline.as_nanos().div_ceil(slot).saturating_mul(slot));
         let mut deadlines = self.deadlines.lock();
-        let nearest = deadlines.queue.first_key_value().is_none_or(|((first, _), _)| deadline < *first);
+        let nearest = deadlines
+            .queue
+            .first_key_value()
+            .is_none_or(|((first, _), _)| deadline < *first);
         deadlines.armed += 1;
         let number = deadlines.armed;
         deadlines.queue.insert((deadline, number), channel);
@@ -60,7 +63,9 @@ impl Timekeeper {
     fn due(&self, now: Moment) -> (Vec<Weak<SharedChannel>>, Option<Moment>) {
         let mut deadlines = self.deadlines.lock();
         let later = deadlines.queue.split_off(&(now, u64::MAX));
-        let due = std::mem::replace(&mut deadlines.queue, later).into_values().collect();
+        let due = std::mem::replace(&mut deadlines.queue, later)
+            .into_values()
+            .collect();
         (due, deadlines.queue.first_key_value().map(|((next, _), _)| *next))
     }
 }

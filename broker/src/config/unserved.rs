@@ -15,8 +15,14 @@ impl Config {
             ("http-auth", admit.http_auth != HttpAuth::Off),
             ("auth-expiry", admit.expiry.is_some()),
             ("on-rate-limit", admit.on_rate_limit != OnRateLimit::Slow),
-            ("rate-limit-max-wait", admit.rate_limit_max_wait != Duration::from_secs(5)),
-            ("audit-log", admit.audit_log != self.node.data_path.join("audit.log")),
+            (
+                "rate-limit-max-wait",
+                admit.rate_limit_max_wait != Duration::from_secs(5),
+            ),
+            (
+                "audit-log",
+                admit.audit_log != self.node.data_path.join("audit.log"),
+            ),
             ("allow-ext-compatible", changeable.allow_ext_compatible),
             ("allow-sub-ext-compatible", !changeable.allow_sub_ext_compatible),
             ("ext-json-version", extension.ext_json_version != 4),
@@ -35,8 +41,15 @@ mod tests {
     use crate::args::{Invocation, parse};
 
     fn unserved(args: &[&str]) -> Vec<&'static str> {
-        let line = std::iter::once("nsqd").chain(args.iter().copied()).map(Into::into);
-        let Ok(Invocation { config, changeable, .. }) = parse(line, |_| None, "host") else { panic!("{args:?}") };
+        let line = std::iter::once("nsqd")
+            .chain(args.iter().copied())
+            .map(Into::into);
+        let Ok(Invocation {
+            config, changeable, ..
+        }) = parse(line, |_| None, "host")
+        else {
+            panic!("{args:?}")
+        };
         config.unserved(&changeable)
     }
 
@@ -47,7 +60,14 @@ mod tests {
 
     #[test]
     fn what_is_not_acted_on_is_named() {
-        let set = ["--auth-jwks-url=https://a/keys", "--strict-partition", "--on-rate-limit=refuse"];
-        assert_eq!(unserved(&set), ["auth-jwks-url", "http-auth", "on-rate-limit", "strict-partition"]);
+        let set = [
+            "--auth-jwks-url=https://a/keys",
+            "--strict-partition",
+            "--on-rate-limit=refuse",
+        ];
+        assert_eq!(
+            unserved(&set),
+            ["auth-jwks-url", "http-auth", "on-rate-limit", "strict-partition"]
+        );
     }
 }

@@ -48,7 +48,8 @@ impl Output {
     /// than it asked for.
     pub fn due(&self, buffering: Buffering, client_is_full: bool) -> &[u8] {
         // What has begun to leave goes on.
-        let leaves = self.urgent || self.sent > 0 || buffering.timed || client_is_full || self.len() >= buffering.size;
+        let leaves =
+            self.urgent || self.sent > 0 || buffering.timed || client_is_full || self.len() >= buffering.size;
         if leaves { &self.bytes[self.sent..] } else { &[] }
     }
 
@@ -79,8 +80,14 @@ impl Output {
 mod tests {
     use super::*;
 
-    const TIMED: Buffering = Buffering { size: 16384, timed: true };
-    const HELD: Buffering = Buffering { size: 16384, timed: false };
+    const TIMED: Buffering = Buffering {
+        size: 16384,
+        timed: true,
+    };
+    const HELD: Buffering = Buffering {
+        size: 16384,
+        timed: false,
+    };
 
     #[test]
     fn c_81_without_a_timed_flush_messages_wait_for_the_next_reply() {
@@ -108,7 +115,16 @@ mod tests {
         assert_eq!(output.due(TIMED, false), b"message");
         let mut output = Output::default();
         output.message().extend_from_slice(b"message");
-        assert_eq!(output.due(Buffering { size: 1, timed: false }, false), b"message");
+        assert_eq!(
+            output.due(
+                Buffering {
+                    size: 1,
+                    timed: false
+                },
+                false
+            ),
+            b"message"
+        );
     }
 
     #[test]

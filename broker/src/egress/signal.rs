@@ -40,7 +40,10 @@ impl Signal {
         } else {
             self.reasons.swap(0, Ordering::AcqRel)
         };
-        Reasons { deliver: raised & DELIVER != 0, close: raised & CLOSE != 0 }
+        Reasons {
+            deliver: raised & DELIVER != 0,
+            close: raised & CLOSE != 0,
+        }
     }
 
     /// Whom to wake. Call before [`Signal::take`], so that no reason is missed.
@@ -67,9 +70,21 @@ mod tests {
         let signal = Signal::default();
         signal.deliver();
         signal.deliver();
-        assert_eq!(signal.take(), Reasons { deliver: true, close: false });
+        assert_eq!(
+            signal.take(),
+            Reasons {
+                deliver: true,
+                close: false
+            }
+        );
         assert_eq!(signal.take(), Reasons::default());
         signal.close();
-        assert_eq!(signal.take(), Reasons { deliver: false, close: true });
+        assert_eq!(
+            signal.take(),
+            Reasons {
+                deliver: false,
+                close: true
+            }
+        );
     }
 }

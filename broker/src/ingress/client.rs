@@ -56,8 +56,19 @@ impl Clients {
             connect_ts: wall / 1_000_000_000,
             ..ClientStats::default()
         };
-        let facts = Facts { row, common_name: String::new(), published: BTreeMap::new(), channel: Weak::new() };
-        let client = Arc::new(Client { id, peer: accepted.peer.clone(), ip: accepted.ip, signal: Arc::default(), facts: Mutex::new(facts) });
+        let facts = Facts {
+            row,
+            common_name: String::new(),
+            published: BTreeMap::new(),
+            channel: Weak::new(),
+        };
+        let client = Arc::new(Client {
+            id,
+            peer: accepted.peer.clone(),
+            ip: accepted.ip,
+            signal: Arc::default(),
+            facts: Mutex::new(facts),
+        });
         self.known.insert(id, Arc::clone(&client));
         client
     }
@@ -82,7 +93,10 @@ impl Clients {
     /// Rows of the connections that have published.
     pub fn producers(&self) -> Vec<ClientStats> {
         let all: Vec<_> = self.known.iter().map(|client| Arc::clone(&client)).collect();
-        all.iter().filter(|client| client.has_published()).map(|client| client.row()).collect()
+        all.iter()
+            .filter(|client| client.has_published())
+            .map(|client| client.row())
+            .collect()
     }
 }
 
@@ -167,7 +181,10 @@ impl Client {
             row.pub_counts = facts
                 .published
                 .iter()
-                .map(|(topic, count)| PubCount { topic: topic.to_string(), count: *count })
+                .map(|(topic, count)| PubCount {
+                    topic: topic.to_string(),
+                    count: *count,
+                })
                 .collect();
             (row, facts.channel.upgrade())
         };

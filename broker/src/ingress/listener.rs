@@ -36,8 +36,9 @@ impl StdListener {
     /// When the address is not usable.
     pub fn reserve(address: &str) -> io::Result<Self> {
         if is_host_port(address) {
-            let host_port =
-                address.strip_prefix(':').map_or_else(|| address.to_owned(), |port| format!("0.0.0.0:{port}"));
+            let host_port = address
+                .strip_prefix(':')
+                .map_or_else(|| address.to_owned(), |port| format!("0.0.0.0:{port}"));
             let mut refused = io::Error::from(io::ErrorKind::AddrNotAvailable);
             for address in host_port.to_socket_addrs()? {
                 match bound(Domain::for_address(address), &address.into()) {
@@ -64,7 +65,9 @@ impl StdListener {
     /// The bound TCP port; -1 for a unix socket, as `/info` shows it.
     pub fn port(&self) -> i64 {
         match self {
-            Self::Tcp(listener) => listener.local_addr().map_or(0, |address| i64::from(address.port())),
+            Self::Tcp(listener) => listener
+                .local_addr()
+                .map_or(0, |address| i64::from(address.port())),
             Self::Unix(_) => -1,
         }
     }
@@ -106,7 +109,10 @@ impl Listener {
     pub async fn accept(&self) -> Accepted {
         loop {
             let accepted = match self {
-                Self::Tcp(listener) => listener.accept().await.map(|(stream, peer)| Accepted::tcp(stream, peer)),
+                Self::Tcp(listener) => listener
+                    .accept()
+                    .await
+                    .map(|(stream, peer)| Accepted::tcp(stream, peer)),
                 Self::Unix(listener) => listener.accept().await.map(|(stream, _)| Accepted::unix(stream)),
             };
             match accepted {
@@ -136,11 +142,19 @@ impl Accepted {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "can not switch off Nagle's algorithm");
         }
-        Self { stream: Stream::Tcp(stream), peer: peer.to_string(), ip: Some(peer.ip()) }
+        Self {
+            stream: Stream::Tcp(stream),
+            peer: peer.to_string(),
+            ip: Some(peer.ip()),
+        }
     }
 
     fn unix(stream: UnixStream) -> Self {
-        Self { stream: Stream::Unix(stream), peer: String::new(), ip: None }
+        Self {
+            stream: Stream::Unix(stream),
+            peer: String::new(),
+            ip: None,
+        }
     }
 }
 
@@ -183,7 +197,9 @@ fn bound(domain: Domain, address: &SockAddr) -> io::Result<Socket> {
 
 /// True for `host:port` and `:port`; anything else is the path of a unix socket.
 pub fn is_host_port(address: &str) -> bool {
-    address.rsplit_once(':').is_some_and(|(host, port)| !host.contains('/') && !port.is_empty() && !port.contains('/'))
+    address
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| !host.contains('/') && !port.is_empty() && !port.contains('/'))
 }
 
 /// Connections that wait to be accepted; the system may allow fewer.
@@ -200,9 +216,15 @@ mod tests {
     fn a_reserved_port_is_taken_but_refuses_connections_until_it_listens() {
         let listener = StdListener::reserve("127.0.0.1:0").unwrap();
         let address = format!("127.0.0.1:{}", listener.port());
-        assert_eq!(TcpStream::connect(&address).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+        assert_eq!(
+            TcpStream::connect(&address).unwrap_err().kind(),
+            io::ErrorKind::ConnectionRefused
+        );
         listener.listen().unwrap();
         TcpStream::connect(&address).unwrap();
-        assert_eq!(StdListener::reserve(&address).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(
+            StdListener::reserve(&address).unwrap_err().kind(),
+            io::ErrorKind::AddrInUse
+        );
     }
 }

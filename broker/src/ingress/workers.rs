@@ -23,7 +23,12 @@ impl Workers {
     ///
     /// # Errors
     /// When a thread or its runtime can not be made.
-    pub fn start<F, C>(count: usize, listener: &StdListener, stop: &watch::Receiver<bool>, serve: F) -> io::Result<Self>
+    pub fn start<F, C>(
+        count: usize,
+        listener: &StdListener,
+        stop: &watch::Receiver<bool>,
+        serve: F,
+    ) -> io::Result<Self>
     where
         F: Fn(Accepted) -> C + Send + Sync + 'static,
         C: Future<Output = ()> + Send + 'static,
@@ -43,7 +48,11 @@ impl Workers {
                     }
                 });
             };
-            threads.push(std::thread::Builder::new().name(format!("data-{index}")).spawn(work)?);
+            threads.push(
+                std::thread::Builder::new()
+                    .name(format!("data-{index}"))
+                    .spawn(work)?,
+            );
         }
         Ok(Self { threads })
     }

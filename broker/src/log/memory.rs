@@ -6,7 +6,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::absent::Absent;
-use super::engine::{Appended, Chunk, DelayedRecord, Durability, Footprint, LogError, TailWatch, TopicLog, Retention};
+use super::engine::{
+    Appended, Chunk, DelayedRecord, Durability, Footprint, LogError, Retention, TailWatch, TopicLog,
+};
 use super::news::{Announcer, News};
 use super::pending::Pending;
 use super::record::NewRecord;

@@ -51,7 +51,10 @@ impl Desk for Node {
 
     fn readiness(&self) -> Readiness {
         let fault = self.health.state().err();
-        Readiness { ready: fault.is_none() && self.directory.is_open(), reasons: fault.into_iter().collect() }
+        Readiness {
+            ready: fault.is_none() && self.directory.is_open(),
+            reasons: fault.into_iter().collect(),
+        }
     }
 
     fn publish(&self, topic: TopicName, batch: Batch, delay_ms: u64) -> Answer<'_, Result<(), DeskError>> {
@@ -62,8 +65,15 @@ impl Desk for Node {
                 self.live_topic(&topic)?
             };
             let timestamp = self.clock.wall();
-            let records: Vec<NewRecord<'_>> =
-                batch.messages().map(|body| NewRecord { timestamp, delay_ms, body, ..NewRecord::default() }).collect();
+            let records: Vec<NewRecord<'_>> = batch
+                .messages()
+                .map(|body| NewRecord {
+                    timestamp,
+                    delay_ms,
+                    body,
+                    ..NewRecord::default()
+                })
+                .collect();
             if records.is_empty() {
                 return Ok(());
             }
@@ -120,7 +130,12 @@ impl Desk for Node {
         })
     }
 
-    fn seek(&self, topic: TopicName, channel: ChannelName, to: SeekTo) -> Answer<'_, Result<Place, DeskError>> {
+    fn seek(
+        &self,
+        topic: TopicName,
+        channel: ChannelName,
+        to: SeekTo,
+    ) -> Answer<'_, Result<Place, DeskError>> {
         Box::pin(async move {
             let topic = self.live_topic(&topic)?;
             let channel = live_channel(&topic, &channel)?;
@@ -129,7 +144,10 @@ impl Desk for Node {
             let to = wanted.clamp(topic.log().oldest(), topic.handed_over());
             channel.seek(to);
             self.store_now(&topic, Arc::clone(&channel)).await?;
-            Ok(Place { sequence: to.get(), depth: channel.counts().depth })
+            Ok(Place {
+                sequence: to.get(),
+                depth: channel.counts().depth,
+            })
         })
     }
 
@@ -143,7 +161,8 @@ impl Desk for Node {
             let topic = self.live_topic(&topic)?;
             let channel = live_channel(&topic, &channel)?;
             let (log, node, clock) = (Arc::clone(topic.log()), self.doors.node_id, self.clock);
-            self.blocking(move || peek::messages(&channel, &*log, peek, node, clock)).await
+            self.blocking(move || peek::messages(&channel, &*log, peek, node, clock))
+                .await
         })
     }
 
@@ -165,7 +184,9 @@ impl Desk for Node {
     ) -> Answer<'_, Result<ChannelSettings, DeskError>> {
         Box::pin(async move {
             let topic = self.live_topic(&topic)?;
-            Ok(ChannelSettings { paused: live_channel(&topic, &channel)?.is_paused() })
+            Ok(ChannelSettings {
+                paused: live_channel(&topic, &channel)?.is_paused(),
+            })
         })
     }
 
@@ -182,7 +203,9 @@ impl Desk for Node {
                 self.directory.pause_channel(&topic, &channel, paused).await?;
                 self.metadata_file.write(&self.directory).await;
             }
-            Ok(ChannelSettings { paused: channel.is_paused() })
+            Ok(ChannelSettings {
+                paused: channel.is_paused(),
+            })
         })
     }
 
@@ -211,7 +234,9 @@ impl Desk for Node {
 
 impl Node {
     fn live_topic(&self, name: &TopicName) -> Result<Arc<Topic>, DeskError> {
-        self.directory.topic(name.as_str()).ok_or(DeskError::TopicNotFound)
+        self.directory
+            .topic(name.as_str())
+            .ok_or(DeskError::TopicNotFound)
     }
 
     /// A pause is in nsqd.dat before it is answered (C-87).
@@ -222,7 +247,10 @@ impl Node {
     }
 
     async fn store_now(&self, topic: &Topic, channel: Arc<SharedChannel>) -> Result<(), DeskError> {
-        self.saver.save(&[channel], false).await.map_err(DirectoryError::from)?;
+        self.saver
+            .save(&[channel], false)
+            .await
+            .map_err(DirectoryError::from)?;
         topic.trim();
         Ok(())
     }
@@ -232,7 +260,8 @@ impl Node {
         work: impl FnOnce() -> Result<R, LogError> + Send + 'static,
     ) -> Result<R, DeskError> {
         let done = self.directory.founding().runtime().spawn_blocking(work).await;
-        done.unwrap_or(Err(LogError::Closed)).map_err(|error| DirectoryError::from(error).into())
+        done.unwrap_or(Err(LogError::Closed))
+            .map_err(|error| DirectoryError::from(error).into())
     }
 }
 
@@ -262,9 +291,9 @@ impl From<DirectoryError> for DeskError {
         match error {
             DirectoryError::TopicNotFound => Self::TopicNotFound,
             DirectoryError::ChannelNotFound => Self::ChannelNotFound,
-            DirectoryError::Exiting | DirectoryError::Log(LogError::Closed) | DirectoryError::Store(StoreError::Closed) => {
-                Self::Exiting
-            }
+            DirectoryError::Exiting
+            | DirectoryError::Log(LogError::Closed)
+            | DirectoryError::Store(StoreError::Closed) => Self::Exiting,
             // Trying again later may help (architecture 3, metadata store e).
             DirectoryError::Log(error) => {
                 tracing::error!(%error, "refused");

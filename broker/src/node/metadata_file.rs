@@ -19,7 +19,10 @@ impl MetadataFile {
     /// The file in `folder`, which may not be there yet.
     pub(super) fn new(folder: PathBuf) -> Self {
         let content = std::fs::read(folder.join(nsqd_dat::FILE_NAME)).unwrap_or_default();
-        Self { folder, turn: Mutex::new(fingerprint(&content)) }
+        Self {
+            folder,
+            turn: Mutex::new(fingerprint(&content)),
+        }
     }
 
     /// Fingerprint of the file as it was read or written last.
@@ -48,7 +51,11 @@ impl MetadataFile {
         if let Err(error) = answer.await {
             return tracing::error!(%error, "can not note the fingerprint of nsqd.dat, which stays as it is");
         }
-        let written = directory.founding().runtime().spawn_blocking(move || nsqd_dat::write(&folder, &content)).await;
+        let written = directory
+            .founding()
+            .runtime()
+            .spawn_blocking(move || nsqd_dat::write(&folder, &content))
+            .await;
         match written {
             Ok(Ok(())) => *on_disk = next,
             Ok(Err(error)) => tracing::error!(%error, "can not write nsqd.dat"),
@@ -65,7 +72,11 @@ pub(super) fn fingerprint(content: &[u8]) -> [u8; 8] {
 }
 
 fn entries(directory: &Directory) -> Vec<TopicEntry> {
-    let mut topics: Vec<_> = directory.live_topics().into_iter().filter(|topic| topic.number().is_some()).collect();
+    let mut topics: Vec<_> = directory
+        .live_topics()
+        .into_iter()
+        .filter(|topic| topic.number().is_some())
+        .collect();
     topics.sort_by(|left, right| left.name().cmp(right.name()));
     topics
         .iter()
@@ -76,7 +87,10 @@ fn entries(directory: &Directory) -> Vec<TopicEntry> {
                 .channels()
                 .iter()
                 .filter(|channel| channel.number().is_some())
-                .map(|channel| ChannelEntry { name: channel.name().to_string(), paused: channel.is_paused() })
+                .map(|channel| ChannelEntry {
+                    name: channel.name().to_string(),
+                    paused: channel.is_paused(),
+                })
                 .collect(),
         })
         .collect()

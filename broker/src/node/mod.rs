@@ -122,7 +122,9 @@ pub enum NodeError {
     #[error("the metadata store names a topic or channel {0:?}, which is not a valid name")]
     StoredName(String),
     /// Stock data lies in the data path and is not to be imported.
-    #[error("{path} holds messages of stock nsqd ({messages} in {queues} queues) and --import-stock-data is false")]
+    #[error(
+        "{path} holds messages of stock nsqd ({messages} in {queues} queues) and --import-stock-data is false"
+    )]
     StockData {
         /// The data path.
         path: PathBuf,

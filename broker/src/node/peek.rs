@@ -36,13 +36,23 @@ pub(super) fn messages(
     let mut shown = Vec::new();
     let mut bytes = 0;
     for peeked in found {
-        let Some(chunk) = log.read(peeked.sequence, 1)? else { continue };
-        let Some(record) = chunk.records().next().filter(|record| record.sequence == peeked.sequence) else { continue };
+        let Some(chunk) = log.read(peeked.sequence, 1)? else {
+            continue;
+        };
+        let Some(record) = chunk
+            .records()
+            .next()
+            .filter(|record| record.sequence == peeked.sequence)
+        else {
+            continue;
+        };
         bytes += record.body.len();
         if bytes > peek.max_bytes && !shown.is_empty() {
             break;
         }
-        let left = peeked.due.map(|due| i64::try_from(due.since(now).as_nanos()).unwrap_or(i64::MAX));
+        let left = peeked
+            .due
+            .map(|due| i64::try_from(due.since(now).as_nanos()).unwrap_or(i64::MAX));
         shown.push(PeekedMessage {
             id: id(&record, node),
             sequence: record.sequence.get(),
@@ -64,14 +74,20 @@ fn fresh(
 ) -> Result<(), LogError> {
     let mut next = channel.next_fresh();
     while found.len() < limit {
-        let Some(chunk) = log.read(next, READ_BYTES)? else { return Ok(()) };
+        let Some(chunk) = log.read(next, READ_BYTES)? else {
+            return Ok(());
+        };
         next = chunk.end();
         for record in chunk.records() {
             if found.len() == limit || !channel.is_handed_over(record.sequence) {
                 return Ok(());
             }
             if channel.is_fresh(record.sequence) {
-                found.push(Peeked { sequence: record.sequence, attempts: record.attempts, due: None });
+                found.push(Peeked {
+                    sequence: record.sequence,
+                    attempts: record.attempts,
+                    due: None,
+                });
             }
         }
     }
@@ -79,7 +95,9 @@ fn fresh(
 }
 
 fn id(record: &Record<'_>, node: u16) -> [u8; 16] {
-    record.own_id.unwrap_or_else(|| *MessageId::hex(internal_id(node, record.sequence.get())).as_bytes())
+    record
+        .own_id
+        .unwrap_or_else(|| *MessageId::hex(internal_id(node, record.sequence.get())).as_bytes())
 }
 
 const READ_BYTES: usize = 64 * 1024;

@@ -28,22 +28,37 @@ use crate::topic::{self, Topic};
 pub(super) fn topics(
     directory: &Directory,
     catalogue: &Catalogue,
-    cursors: &[(catalogue::Channel, crate::store::cursor::ChannelNumber, StoredCursor)],
+    cursors: &[(
+        catalogue::Channel,
+        crate::store::cursor::ChannelNumber,
+        StoredCursor,
+    )],
 ) -> Result<(), NodeError> {
     let founding = directory.founding();
-    founding.engines.remove_unknown(|number| catalogue.topic(number).is_some())?;
+    founding
+        .engines
+        .remove_unknown(|number| catalogue.topic(number).is_some())?;
     let mut standing = Vec::new();
     for (number, stored) in catalogue.topics() {
-        let own: Vec<_> = cursors.iter().filter(|(channel, _, _)| channel.topic == number).collect();
-        let at_least = own.iter().map(|(_, _, cursor)| cursor.end()).max().unwrap_or_default();
+        let own: Vec<_> = cursors
+            .iter()
+            .filter(|(channel, _, _)| channel.topic == number)
+            .collect();
+        let at_least = own
+            .iter()
+            .map(|(_, _, cursor)| cursor.end())
+            .max()
+            .unwrap_or_default();
         let topic = open(founding, number, stored, at_least)?;
         let delayed = delayed_records(&topic, stored, own.iter().map(|(_, _, cursor)| cursor.floor))?;
         for (channel, channel_number, cursor) in own {
-            let name = ChannelName::parse(&channel.name).map_err(|_| NodeError::StoredName(channel.name.clone()))?;
+            let name =
+                ChannelName::parse(&channel.name).map_err(|_| NodeError::StoredName(channel.name.clone()))?;
             let machine = machine(founding, &topic, &name, cursor, &delayed);
             let floor = cursor.floor;
-            let live = topic
-                .add_channel(|_| founding.restored_channel(&topic, &name, Some(*channel_number), machine, floor));
+            let live = topic.add_channel(|_| {
+                founding.restored_channel(&topic, &name, Some(*channel_number), machine, floor)
+            });
             if let Some(live) = live
                 && channel.state.paused
             {
@@ -79,7 +94,14 @@ fn stand_still(founding: &Founding, topics: Vec<(TopicNumber, Sequence)>) -> Res
 pub(super) fn cursors(
     store: &Store,
     catalogue: &Catalogue,
-) -> Result<Vec<(catalogue::Channel, crate::store::cursor::ChannelNumber, StoredCursor)>, NodeError> {
+) -> Result<
+    Vec<(
+        catalogue::Channel,
+        crate::store::cursor::ChannelNumber,
+        StoredCursor,
+    )>,
+    NodeError,
+> {
     let mut cursors = Vec::new();
     for (number, channel) in catalogue.channels() {
         let cursor = store.load(number)?.unwrap_or_default();
@@ -95,7 +117,10 @@ pub(super) fn log_start(handed_over: HandedOver, at_least: Sequence) -> Start {
         HandedOver::Flowing => Sequence::default(),
         HandedOver::At(position) => position,
     };
-    Start { fresh: position, at_least: at_least.max(position) }
+    Start {
+        fresh: position,
+        at_least: at_least.max(position),
+    }
 }
 
 fn open(
@@ -109,7 +134,9 @@ fn open(
     let start = log_start(stored.state.handed_over, at_least);
     let settings = TopicSettings::from_json(&stored.state.settings, founding.topic_settings);
     let (durability, retention) = (settings.durability, settings.retention());
-    let log = founding.engines.open(number, start, durability, retention, Arc::clone(&relay) as _)?;
+    let log = founding
+        .engines
+        .open(number, start, durability, retention, Arc::clone(&relay) as _)?;
     let handed_over = match stored.state.handed_over {
         HandedOver::Flowing => log.end(),
         HandedOver::At(position) => position.min(log.end()),
@@ -137,15 +164,22 @@ fn delayed_records(
     stored: &catalogue::Topic,
     floors: impl Iterator<Item = Sequence>,
 ) -> Result<Vec<(DelayedRecord, i64)>, NodeError> {
-    let Some(lowest) = floors.min() else { return Ok(Vec::new()) };
+    let Some(lowest) = floors.min() else {
+        return Ok(Vec::new());
+    };
     let range = SequenceRange::new(lowest, topic.handed_over());
     let records = topic.log().delayed(range)?;
-    Ok(records.into_iter().map(|record| (record, delay_start(&record, &stored.state.holds))).collect())
+    Ok(records
+        .into_iter()
+        .map(|record| (record, delay_start(&record, &stored.state.holds)))
+        .collect())
 }
 
 /// When a record is due by the wall clock, nanoseconds since the Unix epoch.
 pub(super) fn due(record: &DelayedRecord, holds: &[Hold]) -> i64 {
-    let length = i64::try_from(record.delay_ms).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+    let length = i64::try_from(record.delay_ms)
+        .unwrap_or(i64::MAX)
+        .saturating_mul(1_000_000);
     delay_start(record, holds).saturating_add(length)
 }
 
@@ -173,8 +207,10 @@ fn machine(
         now,
         wall,
     );
-    let due: Vec<(Sequence, Moment)> =
-        delayed.iter().map(|(record, from)| (record.sequence, now + record.left(*from, wall))).collect();
+    let due: Vec<(Sequence, Moment)> = delayed
+        .iter()
+        .map(|(record, from)| (record.sequence, now + record.left(*from, wall)))
+        .collect();
     machine.hand_over(handed_over, 0, &due);
     machine
 }

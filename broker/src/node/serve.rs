@@ -37,11 +37,32 @@ use crate::topic::health::Source;
 ///
 /// # Errors
 /// When it can not start.
-pub fn run(invocation: Invocation, host: String, clock: Clock, log_control: LogControl) -> Result<(), NodeError> {
-    let runtime = Builder::new_multi_thread().worker_threads(SIDE_THREADS).thread_name("side").enable_all().build()?;
-    let started =
-        start(invocation.config, invocation.changeable, host, clock, log_control, runtime.handle())?;
-    let Started { node, listeners, store_thread, client, lock } = started;
+pub fn run(
+    invocation: Invocation,
+    host: String,
+    clock: Clock,
+    log_control: LogControl,
+) -> Result<(), NodeError> {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(SIDE_THREADS)
+        .thread_name("side")
+        .enable_all()
+        .build()?;
+    let started = start(
+        invocation.config,
+        invocation.changeable,
+        host,
+        clock,
+        log_control,
+        runtime.handle(),
+    )?;
+    let Started {
+        node,
+        listeners,
+        store_thread,
+        client,
+        lock,
+    } = started;
     let (stop, stopped) = watch::channel(false);
     let (workers, signals) = {
         let _context = runtime.enter();
@@ -50,13 +71,20 @@ pub fn run(invocation: Invocation, host: String, clock: Clock, log_control: LogC
         register(&node, client);
         let doors = Arc::clone(&node.doors);
         let serve = move |accepted| Connection::new(Arc::clone(&doors), accepted);
-        (Workers::start(node.config.ingress.data_threads, &listeners.tcp, &stopped, serve)?, signals)
+        (
+            Workers::start(node.config.ingress.data_threads, &listeners.tcp, &stopped, serve)?,
+            signals,
+        )
     };
     let tasks = {
         let _context = runtime.enter();
         side_rooms(&node, &listeners, &stopped)?
     };
-    tracing::info!(tcp = node.ports.tcp, http = node.ports.http, "nsqd v1.3.0 is ready");
+    tracing::info!(
+        tcp = node.ports.tcp,
+        http = node.ports.http,
+        "nsqd v1.3.0 is ready"
+    );
     runtime.block_on(signals.until_told_to_stop(&node));
 
     tracing::info!("stopping");
@@ -110,7 +138,9 @@ fn side_rooms(
     };
     let desk = Arc::clone(node) as Arc<dyn Desk>;
     let door = match node.config.tls.required {
-        TlsRequired::Yes => Door::PlainRefusing { https_port: node.ports.https },
+        TlsRequired::Yes => Door::PlainRefusing {
+            https_port: node.ports.https,
+        },
         _ => Door::Plain,
     };
     if let Some(listener) = &listeners.http {
@@ -120,11 +150,22 @@ fn side_rooms(
     }
     if let (Some(listener), Some(tls)) = (&listeners.https, &node.doors.tls) {
         let service = http::service(desk, node.clock, Door::Tls);
-        let StdListener::Tcp(listener) = listener.try_clone()? else { return Ok(tasks) };
+        let StdListener::Tcp(listener) = listener.try_clone()? else {
+            return Ok(tasks);
+        };
         let listener = TcpListener::from_std(listener)?;
-        tasks.spawn(serve_https(listener, Arc::clone(tls), Connections::new(service), until()));
+        tasks.spawn(serve_https(
+            listener,
+            Arc::clone(tls),
+            Connections::new(service),
+            until(),
+        ));
     }
-    for work in [timekeeper(Arc::clone(node)), saver(Arc::clone(node)), prober(Arc::clone(node))] {
+    for work in [
+        timekeeper(Arc::clone(node)),
+        saver(Arc::clone(node)),
+        prober(Arc::clone(node)),
+    ] {
         let until = until();
         tasks.spawn(async move {
             tokio::select! { () = work => {}, () = until => {} }
@@ -162,7 +203,9 @@ fn prober(node: Arc<Node>) -> Work {
         loop {
             tokio::time::sleep(PROBE_INTERVAL).await;
             let engines = Arc::clone(&node.engines);
-            let Ok(probed) = Handle::current().spawn_blocking(move || engines.probe()).await else { return };
+            let Ok(probed) = Handle::current().spawn_blocking(move || engines.probe()).await else {
+                return;
+            };
             let works = probed.is_ok();
             node.health.report(Source::Disk, probed);
             if works {
@@ -181,7 +224,9 @@ async fn metadata_writer(node: Arc<Node>) {
 }
 
 async fn statsd(node: Arc<Node>) {
-    let Some(config) = &node.config.metrics.statsd else { return };
+    let Some(config) = &node.config.metrics.statsd else {
+        return;
+    };
     let filter = Filter::default();
     let snapshot = || async { node.take_snapshot(&filter) };
     statsd_push::push(config, snapshot).await;
@@ -275,12 +320,18 @@ impl Node {
 
     async fn try_to_adopt(&self, entry: &TopicEntry) -> Result<(), crate::desk::DeskError> {
         let missing = |_| crate::desk::DeskError::TopicNotFound;
-        let topic = self.directory.create(&TopicName::parse(&entry.name).map_err(missing)?).await?;
+        let topic = self
+            .directory
+            .create(&TopicName::parse(&entry.name).map_err(missing)?)
+            .await?;
         if entry.paused {
             self.directory.pause_topic(&topic, true).await?;
         }
         for channel in &entry.channels {
-            let live = self.directory.create_channel(&topic, &ChannelName::parse(&channel.name).map_err(missing)?).await?;
+            let live = self
+                .directory
+                .create_channel(&topic, &ChannelName::parse(&channel.name).map_err(missing)?)
+                .await?;
             if channel.paused {
                 self.directory.pause_channel(&topic, &live, true).await?;
             }
@@ -303,7 +354,10 @@ impl Node {
             return;
         }
         let directory = Arc::clone(&self.directory);
-        let reopened = self.saver.reopen(move |catalogue| directory.cursors(catalogue)).await;
+        let reopened = self
+            .saver
+            .reopen(move |catalogue| directory.cursors(catalogue))
+            .await;
         if let Err(error) = reopened {
             return tracing::debug!(%error, "the metadata store is still broken");
         }

@@ -11,10 +11,16 @@ impl Node {
     /// Topics and producers that `filter` asks for.
     pub(super) fn take_snapshot(&self, filter: &Filter) -> Snapshot {
         let topics = self.directory.live_topics();
-        let wanted = topics.iter().filter(|topic| filter.wants_topic(topic.name().as_str()));
+        let wanted = topics
+            .iter()
+            .filter(|topic| filter.wants_topic(topic.name().as_str()));
         Snapshot {
             topics: wanted.map(|topic| self.topic_stats(topic, filter)).collect(),
-            producers: if filter.clients { self.doors.clients.producers() } else { Vec::new() },
+            producers: if filter.clients {
+                self.doors.clients.producers()
+            } else {
+                Vec::new()
+            },
         }
     }
 
@@ -23,7 +29,8 @@ impl Node {
         let footprint = topic.log().footprint();
         let channels = topic.channels();
         let quantiles = &self.config.metrics.latency_percentiles;
-        let mut windows: Vec<LatencyWindow> = channels.iter().filter_map(|channel| channel.latency()).collect();
+        let mut windows: Vec<LatencyWindow> =
+            channels.iter().filter_map(|channel| channel.latency()).collect();
         TopicStats {
             topic_name: topic.name().to_string(),
             depth: counts.depth,
@@ -65,18 +72,28 @@ impl Node {
                 rows.map(|client| client.row()).collect()
             }),
             paused: channel.is_paused(),
-            e2e_processing_latency: summarize(&mut windows, &self.config.metrics.latency_percentiles, self.clock.now()),
+            e2e_processing_latency: summarize(
+                &mut windows,
+                &self.config.metrics.latency_percentiles,
+                self.clock.now(),
+            ),
             delivered_count: counts.delivered,
             finished_count: counts.finish_count,
             dropped_count: counts.dropped,
             depth_exact: true,
             oldest_message_age_ms: 0,
-            settings: Some(ChannelSettings { paused: channel.is_paused() }),
+            settings: Some(ChannelSettings {
+                paused: channel.is_paused(),
+            }),
         }
     }
 
     /// What stock would have on disk (architecture 9).
     fn backend_depth(&self, durable: bool, depth: u64) -> u64 {
-        if durable { depth.saturating_sub(self.config.topic.mem_queue_size) } else { 0 }
+        if durable {
+            depth.saturating_sub(self.config.topic.mem_queue_size)
+        } else {
+            0
+        }
     }
 }

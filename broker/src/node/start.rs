@@ -81,13 +81,18 @@ pub(super) fn start(
     let ports = Ports {
         tcp: port(&listeners.tcp),
         http: listeners.http.as_ref().map_or(0, port),
-        https: listeners.https.as_ref().map_or(0, |listener| port(listener) as u16),
+        https: listeners
+            .https
+            .as_ref()
+            .map_or(0, |listener| port(listener) as u16),
     };
     config.announce(u16::try_from(ports.tcp).ok(), u16::try_from(ports.http).ok());
 
     let data = Data::open(lock, &config, clock)?;
     Intake::new(&data, &config, clock, runtime).own()?;
-    let Data { store, engines, lock, .. } = data;
+    let Data {
+        store, engines, lock, ..
+    } = data;
     let engines = Arc::new(engines);
     let catalogue = store.catalogue();
     let cursors = restore::cursors(&store, &catalogue)?;
@@ -109,7 +114,8 @@ pub(super) fn start(
             timekeeper: Arc::clone(&timekeeper),
             saver: Arc::clone(&saver),
             blocking: runtime.clone(),
-            latency_window: (!config.metrics.latency_percentiles.is_empty()).then_some(config.metrics.latency_window),
+            latency_window: (!config.metrics.latency_percentiles.is_empty())
+                .then_some(config.metrics.latency_window),
         },
         health: Arc::clone(&health),
         rules: ChannelRules {
@@ -155,11 +161,20 @@ pub(super) fn start(
         log_control,
     });
     runtime.block_on(adopt_metadata_file(&node, &catalogue))?;
-    Ok(Started { node, listeners, store_thread, client, lock })
+    Ok(Started {
+        node,
+        listeners,
+        store_thread,
+        client,
+        lock,
+    })
 }
 
 /// Creates what an nsqd.dat adds that somebody else wrote; then the file is ours again.
-async fn adopt_metadata_file(node: &Node, catalogue: &crate::store::catalogue::Catalogue) -> Result<(), NodeError> {
+async fn adopt_metadata_file(
+    node: &Node,
+    catalogue: &crate::store::catalogue::Catalogue,
+) -> Result<(), NodeError> {
     let folder = &node.config.node.data_path;
     let print = node.metadata_file.fingerprint().await;
     let is_ours = [metadata_file::NEXT, metadata_file::PRESENT]
@@ -180,14 +195,19 @@ async fn adopt_metadata_file(node: &Node, catalogue: &crate::store::catalogue::C
 /// Each connection is an open file; the default limit of a shell is far below what a broker serves.
 fn allow_many_files() {
     let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::warn!(%error, "can not raise the limit of open files");
     }
 }
 
 fn server_tls(config: &Config) -> Result<Option<ServerTls>, NodeError> {
-    let Some(identity) = &config.tls.identity else { return Ok(None) };
+    let Some(identity) = &config.tls.identity else {
+        return Ok(None);
+    };
     let settings = ServerTlsSettings {
         certificate: identity.certificate.clone(),
         key: identity.key.clone(),
@@ -203,7 +223,11 @@ fn server_tls(config: &Config) -> Result<Option<ServerTls>, NodeError> {
 }
 
 fn min_version(config: &Config) -> MinVersion {
-    if config.tls.min_version == TlsVersion::V13 { MinVersion::Tls13 } else { MinVersion::Tls12 }
+    if config.tls.min_version == TlsVersion::V13 {
+        MinVersion::Tls13
+    } else {
+        MinVersion::Tls12
+    }
 }
 
 fn http_client(config: &Config) -> Result<HttpClient, NodeError> {
@@ -218,7 +242,10 @@ fn http_client(config: &Config) -> Result<HttpClient, NodeError> {
 /// Takes the ports, so that a conflict is told at once; they stay shut until [`listen`].
 fn reserve(config: &Config) -> Result<Listeners, NodeError> {
     let reserve = |address: &str| {
-        StdListener::reserve(address).map_err(|source| NodeError::Listen { address: address.to_owned(), source })
+        StdListener::reserve(address).map_err(|source| NodeError::Listen {
+            address: address.to_owned(),
+            source,
+        })
     };
     let any = |address: &Address| reserve(&text(address));
     Ok(Listeners {
@@ -241,7 +268,10 @@ pub(super) fn listen(config: &Config, listeners: &Listeners) -> Result<(), NodeE
     ];
     for (address, listener) in doors {
         if let (Some(address), Some(listener)) = (address, listener) {
-            let refused = |source| NodeError::Listen { address: address.into_owned(), source };
+            let refused = |source| NodeError::Listen {
+                address: address.into_owned(),
+                source,
+            };
             listener.listen().map_err(refused)?;
         }
     }

@@ -339,8 +339,14 @@ fn a_broken_store_refuses_changes_and_is_written_anew() {
     fs::remove_dir_all(dir.path().join("sled")).unwrap();
     fs::create_dir(dir.path().join("sled")).unwrap();
     fs::write(dir.path().join("sled/conf"), "this is not a sled configuration").unwrap();
-    assert!(matches!(store.reopen(|_| Vec::new()), Err(StoreError::Damaged(_))));
-    assert_eq!(store.reopen(|_| Vec::new()), Err(StoreError::MissingCursor(channel)));
+    assert!(matches!(
+        store.reopen(|_| Vec::new()),
+        Err(StoreError::Damaged(_))
+    ));
+    assert_eq!(
+        store.reopen(|_| Vec::new()),
+        Err(StoreError::MissingCursor(channel))
+    );
     assert!(store.fault().is_some());
     let delta = CursorDelta {
         floor: Sequence::new(70),

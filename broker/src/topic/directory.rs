@@ -4,8 +4,8 @@
 //! What a client is told is in the store before it is told (architecture 3). Every change runs as a task of its own, so
 //! that a client that leaves in the middle does not leave it half done; changes of one topic run one after the other.
 
-use std::future::Future;
 use std::collections::HashSet;
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,8 +14,8 @@ use dashmap::DashMap;
 use nsqx_proto::name::{ChannelName, TopicName};
 use tokio::sync::{OnceCell, watch};
 
-use super::founding::Founding;
 use super::Topic;
+use super::founding::Founding;
 use crate::channel::shared::SharedChannel;
 use crate::desk::settings::{TopicPatch, TopicSettings};
 use crate::log::engine::LogError;
@@ -75,7 +75,8 @@ impl Directory {
 
     /// Adds a topic that was stored before.
     pub fn restore(&self, topic: Arc<Topic>) {
-        self.topics.insert(topic.name().clone(), Arc::new(OnceCell::new_with(Some(topic))));
+        self.topics
+            .insert(topic.name().clone(), Arc::new(OnceCell::new_with(Some(topic))));
     }
 
     /// Told after each topic or channel that came or went.
@@ -100,7 +101,11 @@ impl Directory {
 
     /// A topic that is there and stays.
     pub fn topic(&self, name: &str) -> Option<Arc<Topic>> {
-        self.topics.get(name)?.get().filter(|topic| !topic.is_closed()).cloned()
+        self.topics
+            .get(name)?
+            .get()
+            .filter(|topic| !topic.is_closed())
+            .cloned()
     }
 
     /// True while there is a topic of this name or one is being made.
@@ -110,7 +115,10 @@ impl Directory {
 
     /// All topics, in any order.
     pub fn live_topics(&self) -> Vec<Arc<Topic>> {
-        self.topics.iter().filter_map(|slot| slot.get().cloned()).collect()
+        self.topics
+            .iter()
+            .filter_map(|slot| slot.get().cloned())
+            .collect()
     }
 
     /// The topic, created if it is missing. Cancel safe.
@@ -148,7 +156,8 @@ impl Directory {
             return Ok(channel);
         }
         let (this, topic, name) = (Arc::clone(self), Arc::clone(topic), name.clone());
-        self.task(async move { this.create_channel_now(&topic, &name).await }).await
+        self.task(async move { this.create_channel_now(&topic, &name).await })
+            .await
     }
 
     /// Deletes a topic with its channels and messages. Cancel safe.
@@ -158,17 +167,23 @@ impl Directory {
     pub async fn delete(self: &Arc<Self>, name: &str) -> Result<(), DirectoryError> {
         let topic = self.topic(name).ok_or(DirectoryError::TopicNotFound)?;
         let this = Arc::clone(self);
-        self.task(async move { this.delete_topic_now(&topic).await }).await
+        self.task(async move { this.delete_topic_now(&topic).await })
+            .await
     }
 
     /// Deletes a channel with its messages, and an ephemeral topic with its last channel. Cancel safe.
     ///
     /// # Errors
     /// [`DirectoryError::ChannelNotFound`], or what the store says; the channel is then as it was.
-    pub async fn delete_channel(self: &Arc<Self>, topic: &Arc<Topic>, name: &str) -> Result<(), DirectoryError> {
+    pub async fn delete_channel(
+        self: &Arc<Self>,
+        topic: &Arc<Topic>,
+        name: &str,
+    ) -> Result<(), DirectoryError> {
         let channel = topic.channel(name).ok_or(DirectoryError::ChannelNotFound)?;
         let (this, topic) = (Arc::clone(self), Arc::clone(topic));
-        self.task(async move { this.delete_channel_now(&topic, &channel).await }).await
+        self.task(async move { this.delete_channel_now(&topic, &channel).await })
+            .await
     }
 
     /// The last consumer of an ephemeral channel has left: deletes it unless another one came meanwhile.
@@ -190,7 +205,11 @@ impl Directory {
     ///
     /// # Errors
     /// What the store says; the topic is then as it was.
-    pub async fn pause_topic(self: &Arc<Self>, topic: &Arc<Topic>, paused: bool) -> Result<(), DirectoryError> {
+    pub async fn pause_topic(
+        self: &Arc<Self>,
+        topic: &Arc<Topic>,
+        paused: bool,
+    ) -> Result<(), DirectoryError> {
         let (this, topic) = (Arc::clone(self), Arc::clone(topic));
         self.task(async move {
             let _turn = topic.admin.lock().await;
@@ -305,7 +324,9 @@ impl Directory {
             Ok(topic) => Ok(Arc::clone(topic)),
             Err(error) => {
                 // Two hold an empty slot that nobody waits for: the map and this.
-                self.topics.remove_if(name, |_, slot| slot.get().is_none() && Arc::strong_count(slot) <= 2);
+                self.topics.remove_if(name, |_, slot| {
+                    slot.get().is_none() && Arc::strong_count(slot) <= 2
+                });
                 Err(error)
             }
         }
@@ -360,7 +381,8 @@ impl Directory {
             return Err(error);
         }
         topic.close();
-        let is_this = |slot: &Arc<OnceCell<Arc<Topic>>>| slot.get().is_some_and(|known| Arc::ptr_eq(known, topic));
+        let is_this =
+            |slot: &Arc<OnceCell<Arc<Topic>>>| slot.get().is_some_and(|known| Arc::ptr_eq(known, topic));
         self.topics.remove_if(topic.name(), |_, slot| is_this(slot));
         self.changed();
         if let Err(error) = self.founding.raze(topic).await {

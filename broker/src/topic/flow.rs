@@ -31,7 +31,14 @@ impl Flow {
     /// A topic whose log ends at `end` and whose channels have been given everything below `handed_over`. It holds
     /// records back until [`Flow::start`]. `held` are the delayed records from `handed_over` on.
     pub fn new(handed_over: Sequence, end: Sequence, paused: bool, held: Vec<DelayedRecord>) -> Self {
-        Self { handed_over, end, paused, starting: true, channels: 0, held }
+        Self {
+            handed_over,
+            end,
+            paused,
+            starting: true,
+            channels: 0,
+            held,
+        }
     }
 
     /// First sequence that no channel has been given.
@@ -102,7 +109,11 @@ impl Flow {
     fn hand_over(&mut self, delayed: Vec<DelayedRecord>, was_held: bool) -> HandOver {
         let range = self.held_back();
         self.handed_over = self.end;
-        HandOver { range, delayed, was_held }
+        HandOver {
+            range,
+            delayed,
+            was_held,
+        }
     }
 }
 
@@ -119,12 +130,20 @@ mod tests {
     }
 
     fn delayed(sequence: u64) -> DelayedRecord {
-        DelayedRecord { sequence: Sequence::new(sequence), published: 0, delay_ms: 5 }
+        DelayedRecord {
+            sequence: Sequence::new(sequence),
+            published: 0,
+            delay_ms: 5,
+        }
     }
 
     fn handed(from: u64, to: u64, delayed: Vec<DelayedRecord>, was_held: bool) -> HandOver {
         let range = SequenceRange::new(Sequence::new(from), Sequence::new(to));
-        HandOver { range, delayed, was_held }
+        HandOver {
+            range,
+            delayed,
+            was_held,
+        }
     }
 
     #[test]
@@ -141,7 +160,10 @@ mod tests {
     fn c_74_a_paused_topic_holds_and_resuming_releases() {
         let mut flow = flow();
         flow.set_channels(1);
-        assert_eq!(flow.advance(Sequence::new(101), &[]), Some(handed(100, 101, vec![], false)));
+        assert_eq!(
+            flow.advance(Sequence::new(101), &[]),
+            Some(handed(100, 101, vec![], false))
+        );
         assert_eq!(flow.set_paused(true), None);
         assert_eq!(flow.advance(Sequence::new(105), &[]), None);
         assert_eq!(flow.set_paused(false), Some(handed(101, 105, vec![], true)));

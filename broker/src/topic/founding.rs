@@ -106,8 +106,13 @@ impl Founding {
         topic: &Topic,
         name: &ChannelName,
     ) -> Result<Option<ChannelNumber>, DirectoryError> {
-        let Some(number) = topic.number() else { return Ok(None) };
-        let (stored, begins_to_flow) = (!name.is_ephemeral(), !topic.is_paused() && topic.channels().is_empty());
+        let Some(number) = topic.number() else {
+            return Ok(None);
+        };
+        let (stored, begins_to_flow) = (
+            !name.is_ephemeral(),
+            !topic.is_paused() && topic.channels().is_empty(),
+        );
         if !stored && !begins_to_flow {
             return Ok(None);
         }
@@ -158,14 +163,23 @@ impl Founding {
     /// The rules of a channel: an ephemeral one keeps no more than `--mem-queue-size` messages (C-76).
     pub fn rules_of(&self, name: &ChannelName) -> ChannelRules {
         let bound = name.is_ephemeral().then_some(self.rules.mem_queue_size);
-        ChannelRules { drop_oldest_beyond: bound, durable: !name.is_ephemeral(), ..self.rules }
+        ChannelRules {
+            drop_oldest_beyond: bound,
+            durable: !name.is_ephemeral(),
+            ..self.rules
+        }
     }
 
     /// Channels of the topic that other nodes have and that are not ephemeral (nsq-tcp 7.6).
     pub async fn channels_elsewhere(&self, topic: &TopicName) -> Vec<ChannelName> {
-        let Some(registration) = self.registration.get() else { return Vec::new() };
+        let Some(registration) = self.registration.get() else {
+            return Vec::new();
+        };
         let names = registration.lookup_channels(topic.as_str()).await;
-        names.iter().filter_map(|name| ChannelName::parse(name).ok()).collect()
+        names
+            .iter()
+            .filter_map(|name| ChannelName::parse(name).ok())
+            .collect()
     }
 
     /// Stores whether a topic is paused and how far it has handed over.
@@ -173,7 +187,9 @@ impl Founding {
     /// # Errors
     /// What the store says.
     pub async fn store_topic(&self, topic: &Topic, paused: bool) -> Result<(), DirectoryError> {
-        let Some(number) = topic.number() else { return Ok(()) };
+        let Some(number) = topic.number() else {
+            return Ok(());
+        };
         let holds = topic.holds();
         let handed_over = hand_over_of(topic, paused);
         let answer = self.store.transact(move |transaction| {
@@ -191,10 +207,13 @@ impl Founding {
     /// # Errors
     /// What the store says.
     pub async fn store_settings(&self, topic: &Topic, settings: TopicSettings) -> Result<(), DirectoryError> {
-        let Some(number) = topic.number() else { return Ok(()) };
+        let Some(number) = topic.number() else {
+            return Ok(());
+        };
         let text = settings.to_json();
-        let answer =
-            self.store.transact(move |transaction| transaction.update_topic(number, |state| state.settings = text));
+        let answer = self
+            .store
+            .transact(move |transaction| transaction.update_topic(number, |state| state.settings = text));
         Ok(answer.await?)
     }
 
@@ -203,10 +222,12 @@ impl Founding {
     /// # Errors
     /// What the store says.
     pub async fn store_channel(&self, channel: &SharedChannel, paused: bool) -> Result<(), DirectoryError> {
-        let Some(number) = channel.number() else { return Ok(()) };
-        let answer = self.store.transact(move |transaction| {
-            transaction.update_channel(number, |state| state.paused = paused)
-        });
+        let Some(number) = channel.number() else {
+            return Ok(());
+        };
+        let answer = self
+            .store
+            .transact(move |transaction| transaction.update_channel(number, |state| state.paused = paused));
         Ok(answer.await?)
     }
 
@@ -253,9 +274,14 @@ impl Founding {
     /// # Errors
     /// What the store says.
     pub async fn forget_topic(&self, topic: &Topic) -> Result<(), DirectoryError> {
-        let Some(number) = topic.number() else { return Ok(()) };
+        let Some(number) = topic.number() else {
+            return Ok(());
+        };
         let end = topic.log().end();
-        Ok(self.store.transact(move |transaction| transaction.delete_topic(number, end)).await?)
+        Ok(self
+            .store
+            .transact(move |transaction| transaction.delete_topic(number, end))
+            .await?)
     }
 
     /// Ends the log of a forgotten topic and removes its files.
@@ -281,7 +307,9 @@ impl Founding {
 
     /// Takes a topic back whose log can not be opened.
     async fn unmake(&self, number: TopicNumber) {
-        let forgotten = self.store.transact(move |transaction| transaction.delete_topic(number, Sequence::default()));
+        let forgotten = self
+            .store
+            .transact(move |transaction| transaction.delete_topic(number, Sequence::default()));
         // A store that fails now forgets it when it is written anew.
         if let Err(error) = forgotten.await {
             tracing::warn!(number = number.0, %error, "a topic without a log stays in the store");
@@ -290,11 +318,19 @@ impl Founding {
         }
     }
 
-    async fn topic_number(&self, name: &TopicName, fresh: Sequence) -> Result<(TopicNumber, Sequence), StoreError> {
+    async fn topic_number(
+        &self,
+        name: &TopicName,
+        fresh: Sequence,
+    ) -> Result<(TopicNumber, Sequence), StoreError> {
         let (name, extend) = (name.to_string(), self.default_extend);
         let answer = self.store.transact(move |transaction| {
             let start = fresh.max(transaction.catalogue().fresh_from());
-            let state = TopicState { extend, handed_over: HandedOver::At(start), ..TopicState::default() };
+            let state = TopicState {
+                extend,
+                handed_over: HandedOver::At(start),
+                ..TopicState::default()
+            };
             Ok((transaction.create_topic(&name, state)?, start))
         });
         answer.await
@@ -307,22 +343,44 @@ impl Founding {
         relay: &Arc<Relay>,
     ) -> Result<Arc<dyn TopicLog>, LogError> {
         let (engines, relay) = (Arc::clone(&self.engines), Arc::clone(relay));
-        let (start, settings) = (Start { fresh: start, at_least: start }, self.topic_settings);
-        self.blocking(move || engines.open(number, start, settings.durability, settings.retention(), relay as _)).await
+        let (start, settings) = (
+            Start {
+                fresh: start,
+                at_least: start,
+            },
+            self.topic_settings,
+        );
+        self.blocking(move || {
+            engines.open(
+                number,
+                start,
+                settings.durability,
+                settings.retention(),
+                relay as _,
+            )
+        })
+        .await
     }
 
     async fn blocking<R: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<R, LogError> + Send + 'static,
     ) -> Result<R, LogError> {
-        self.runtime().spawn_blocking(work).await.unwrap_or(Err(LogError::Closed))
+        self.runtime()
+            .spawn_blocking(work)
+            .await
+            .unwrap_or(Err(LogError::Closed))
     }
 }
 
 /// What is stored of how far `topic` has handed over.
 pub(super) fn hand_over_of(topic: &Topic, paused: bool) -> HandedOver {
     let flows = !paused && !topic.channels().is_empty();
-    if flows { HandedOver::Flowing } else { HandedOver::At(topic.handed_over()) }
+    if flows {
+        HandedOver::Flowing
+    } else {
+        HandedOver::At(topic.handed_over())
+    }
 }
 
 /// Where a new log starts, so that ids differ between lives of a topic and of a broker (architecture 4): 2^20 sequences

@@ -13,7 +13,9 @@ pub struct Handed {
 impl Handed {
     /// Everything below `end` was handed over before.
     pub fn new(end: Sequence) -> Self {
-        Self { state: Mutex::new((end, 0)) }
+        Self {
+            state: Mutex::new((end, 0)),
+        }
     }
 
     /// The position and the running count of records.

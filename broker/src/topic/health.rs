@@ -31,7 +31,10 @@ pub enum Source {
 impl Health {
     /// Healthy as long as `store` works and nobody tells otherwise.
     pub fn new(store: StoreHandle) -> Self {
-        Self { store, faults: Mutex::default() }
+        Self {
+            store,
+            faults: Mutex::default(),
+        }
     }
 
     /// `source` can not write, or can again.
@@ -52,7 +55,9 @@ impl Health {
     /// `Err` with a reason while anything fails.
     pub fn state(&self) -> Result<(), String> {
         let fault = self.faults.lock().values().next().cloned();
-        fault.or_else(|| self.store.fault().map(|fault| fault.to_string())).map_or(Ok(()), Err)
+        fault
+            .or_else(|| self.store.fault().map(|fault| fault.to_string()))
+            .map_or(Ok(()), Err)
     }
 }
 
@@ -93,7 +98,9 @@ mod tests {
             let health = Health::new(store.clone());
             let away = path.with_extension("away");
             std::fs::rename(path, &away).unwrap();
-            let refused = store.transact(|transaction| transaction.set_fact("name", Some(vec![1]))).wait();
+            let refused = store
+                .transact(|transaction| transaction.set_fact("name", Some(vec![1])))
+                .wait();
             assert!(matches!(refused, Err(StoreError::Broken(_))), "{refused:?}");
             assert_eq!(health.state(), Err(refused.unwrap_err().to_string()));
             assert!(store.reopen(|_| Vec::new()).wait().is_err());

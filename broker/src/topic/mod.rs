@@ -107,7 +107,10 @@ impl Topic {
             clock,
             incarnation: parts.incarnation,
             settings: Mutex::new(parts.settings),
-            state: Mutex::new(State { flow, channels: BTreeMap::new() }),
+            state: Mutex::new(State {
+                flow,
+                channels: BTreeMap::new(),
+            }),
             holds: Mutex::new(parts.holds),
             closed: AtomicBool::new(false),
             messages: AtomicU64::new(0),
@@ -225,13 +228,18 @@ impl Topic {
     }
 
     /// Adds a channel; `make` gets the position at which it starts. `None` when the topic is closed.
-    pub fn add_channel(&self, make: impl FnOnce(Sequence) -> Arc<SharedChannel>) -> Option<Arc<SharedChannel>> {
+    pub fn add_channel(
+        &self,
+        make: impl FnOnce(Sequence) -> Arc<SharedChannel>,
+    ) -> Option<Arc<SharedChannel>> {
         let mut state = self.state.lock();
         if self.is_closed() {
             return None;
         }
         let channel = make(state.flow.handed_over());
-        state.channels.insert(channel.name().clone(), Arc::clone(&channel));
+        state
+            .channels
+            .insert(channel.name().clone(), Arc::clone(&channel));
         let count = state.channels.len();
         let handed = state.flow.set_channels(count);
         self.hand_over(&state, handed);
@@ -241,7 +249,11 @@ impl Topic {
     /// Removes a channel if it is still this one; answers the hand-over position.
     pub fn remove_channel(&self, channel: &Arc<SharedChannel>) -> Sequence {
         let mut state = self.state.lock();
-        if state.channels.get(channel.name()).is_some_and(|known| Arc::ptr_eq(known, channel)) {
+        if state
+            .channels
+            .get(channel.name())
+            .is_some_and(|known| Arc::ptr_eq(known, channel))
+        {
             state.channels.remove(channel.name());
         }
         let count = state.channels.len();
@@ -314,7 +326,8 @@ impl Topic {
 
     fn hand_over(&self, state: &State, handed: Option<HandOver>) {
         let Some(handed) = handed else { return };
-        self.handed.advance(handed.range.end, self.log.count(handed.range));
+        self.handed
+            .advance(handed.range.end, self.log.count(handed.range));
         if handed.delayed.is_empty() {
             for channel in state.channels.values() {
                 channel.tail_advanced();
@@ -322,7 +335,10 @@ impl Topic {
             return;
         }
         if handed.was_held {
-            self.holds.lock().push(Hold { range: handed.range, ended: self.clock.wall() });
+            self.holds.lock().push(Hold {
+                range: handed.range,
+                ended: self.clock.wall(),
+            });
         }
         let now = self.clock.now();
         let due: Vec<(Sequence, Moment)> = handed
@@ -335,4 +351,3 @@ impl Topic {
         }
     }
 }
-

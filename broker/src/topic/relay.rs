@@ -20,12 +20,18 @@ impl Relay {
     /// topic.
     pub fn new(health: Arc<Health>, number: Option<TopicNumber>) -> Arc<Self> {
         let health = number.map(|number| (health, Source::Log(number)));
-        Arc::new(Self { topic: OnceLock::new(), health })
+        Arc::new(Self {
+            topic: OnceLock::new(),
+            health,
+        })
     }
 
     /// A relay that passes nothing on: for work on logs while no topic lives.
     pub fn silent() -> Arc<Self> {
-        Arc::new(Self { topic: OnceLock::new(), health: None })
+        Arc::new(Self {
+            topic: OnceLock::new(),
+            health: None,
+        })
     }
 
     /// News go to `topic` from now on.

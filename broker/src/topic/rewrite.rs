@@ -18,13 +18,20 @@ impl Directory {
     pub fn cursors(&self, catalogue: &Catalogue) -> Vec<(ChannelNumber, CursorDelta)> {
         let topics = self.live_topics();
         let channels = topics.iter().flat_map(|topic| topic.channels());
-        let mut cursors: Vec<_> =
-            channels.filter_map(|channel| channel.number().zip(channel.full_checkpoint())).collect();
+        let mut cursors: Vec<_> = channels
+            .filter_map(|channel| channel.number().zip(channel.full_checkpoint()))
+            .collect();
         let alive: HashSet<_> = cursors.iter().map(|(number, _)| *number).collect();
         for (number, channel) in catalogue.channels().filter(|(number, _)| !alive.contains(number)) {
             let topic = topics.iter().find(|topic| topic.number() == Some(channel.topic));
             let floor = topic.map(|topic| topic.handed_over()).unwrap_or_default();
-            cursors.push((number, CursorDelta { floor, ..CursorDelta::default() }));
+            cursors.push((
+                number,
+                CursorDelta {
+                    floor,
+                    ..CursorDelta::default()
+                },
+            ));
         }
         cursors
     }
@@ -38,8 +45,10 @@ impl Directory {
         let this = Arc::clone(self);
         let forgotten = self.founding().store.transact(move |transaction| {
             let topics = transaction.catalogue().topics();
-            let unknown: Vec<_> =
-                topics.filter(|(_, topic)| !this.knows(&topic.name)).map(|(number, _)| number).collect();
+            let unknown: Vec<_> = topics
+                .filter(|(_, topic)| !this.knows(&topic.name))
+                .map(|(number, _)| number)
+                .collect();
             for number in &unknown {
                 transaction.delete_topic(*number, Sequence::default())?;
             }
@@ -56,14 +65,25 @@ impl Directory {
 
     async fn settle_topic(&self, topic: &Topic) -> Result<(), DirectoryError> {
         let _turn = topic.admin.lock().await;
-        let Some(number) = topic.number().filter(|_| !topic.is_closed()) else { return Ok(()) };
-        let alive: HashSet<_> = topic.channels().iter().filter_map(|channel| channel.number()).collect();
+        let Some(number) = topic.number().filter(|_| !topic.is_closed()) else {
+            return Ok(());
+        };
+        let alive: HashSet<_> = topic
+            .channels()
+            .iter()
+            .filter_map(|channel| channel.number())
+            .collect();
         let paused = topic.is_paused();
         let handed_over = hand_over_of(topic, paused);
         let settled = self.founding().store.transact(move |transaction| {
-            let stored = transaction.catalogue().channels_of(number).map(|(channel, _)| channel);
+            let stored = transaction
+                .catalogue()
+                .channels_of(number)
+                .map(|(channel, _)| channel);
             let unknown: Vec<_> = stored.filter(|channel| !alive.contains(channel)).collect();
-            unknown.into_iter().try_for_each(|channel| transaction.delete_channel(channel))?;
+            unknown
+                .into_iter()
+                .try_for_each(|channel| transaction.delete_channel(channel))?;
             transaction.update_topic(number, |state| {
                 state.paused = paused;
                 state.handed_over = handed_over;

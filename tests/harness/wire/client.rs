@@ -114,7 +114,23 @@ impl Client {
 /// Looking at what arrives.
 impl Client {
     /// The next event, waited for until `within` has passed.
+    ///
+    /// # Panics
+    /// When the broker closes inside a frame.
     pub fn event(&mut self, within: Duration) -> Event {
+        let event = self.event_until_killed(within);
+        if event == Event::Closed {
+            assert!(
+                self.received.is_empty(),
+                "closed inside a frame: {:?}",
+                self.received
+            );
+        }
+        event
+    }
+
+    /// As [`Self::event`], of a broker that may be killed inside a frame.
+    pub fn event_until_killed(&mut self, within: Duration) -> Event {
         let deadline = Instant::now() + within;
         loop {
             if let Some(frame) = Frame::take_from(&mut self.received) {
@@ -123,14 +139,7 @@ impl Client {
             let mut bytes = Vec::new();
             match self.read(&mut bytes, deadline) {
                 Received::Bytes => self.decode(&bytes),
-                Received::Closed => {
-                    assert!(
-                        self.received.is_empty(),
-                        "closed inside a frame: {:?}",
-                        self.received
-                    );
-                    return Event::Closed;
-                }
+                Received::Closed => return Event::Closed,
                 Received::Silence => return Event::Silence,
             }
         }

@@ -29,7 +29,10 @@ pub(super) type Waiting = Pin<Box<dyn Future<Output = Done> + Send>>;
 /// What a job has brought.
 pub(super) enum Done {
     /// The topic of the next command is there now, or can not be.
-    Topic { verb: Verb, topic: Result<Arc<Topic>, DirectoryError> },
+    Topic {
+        verb: Verb,
+        topic: Result<Arc<Topic>, DirectoryError>,
+    },
     /// What a refused batch creates is there; now it is refused.
     Refused(WireError),
     /// SUB.
@@ -67,7 +70,10 @@ impl Connection {
                     }
                 }
                 Step::Authorise { verb, topic } => {
-                    if matches!(self.admit(verb, Permission::Publish, topic, None, now), Next::Again) {
+                    if matches!(
+                        self.admit(verb, Permission::Publish, topic, None, now),
+                        Next::Again
+                    ) {
                         break;
                     }
                 }
@@ -85,7 +91,9 @@ impl Connection {
 
     /// The first four bytes choose the protocol (nsq-tcp 1.1).
     fn greet(&mut self, input: &[u8]) -> usize {
-        let Some(magic) = input.first_chunk::<4>() else { return 0 };
+        let Some(magic) = input.first_chunk::<4>() else {
+            return 0;
+        };
         if Protocol::from_magic(*magic) == Some(Protocol::V2) {
             self.greeted = true;
         } else {
@@ -136,8 +144,12 @@ impl Connection {
     }
 
     fn identify(&mut self, body: &[u8], now: Moment) {
-        let settled = IdentifyRequest::decode(body)
-            .and_then(|request| Ok((negotiate(&request, &self.doors.server_limits, &self.features)?, request)));
+        let settled = IdentifyRequest::decode(body).and_then(|request| {
+            Ok((
+                negotiate(&request, &self.doors.server_limits, &self.features)?,
+                request,
+            ))
+        });
         match settled {
             Err(error) => self.fail(error),
             Ok(((features, answer), request)) => {
@@ -161,7 +173,11 @@ impl Connection {
         let secret = Secret::new(secret);
         let (ip, tls, name) = self.client.applicant();
         self.waiting = Some(Box::pin(async move {
-            let applicant = Applicant { remote_ip: ip, tls, common_name: &name };
+            let applicant = Applicant {
+                remote_ip: ip,
+                tls,
+                common_name: &name,
+            };
             Done::Authenticated(query.authenticate(secret, &applicant).await)
         }));
     }
@@ -176,7 +192,9 @@ impl Connection {
         channel: Option<ChannelRef<'_>>,
         now: Moment,
     ) -> Next {
-        let Some(query) = &self.doors.auth else { return Next::Done };
+        let Some(query) = &self.doors.auth else {
+            return Next::Done;
+        };
         let claim = Claim {
             command: verb.name(),
             permission,
@@ -194,7 +212,11 @@ impl Connection {
                 let (ip, tls, name) = self.client.applicant();
                 if let Some(mut credential) = self.credential.take() {
                     self.waiting = Some(Box::pin(async move {
-                        let applicant = Applicant { remote_ip: ip, tls, common_name: &name };
+                        let applicant = Applicant {
+                            remote_ip: ip,
+                            tls,
+                            common_name: &name,
+                        };
                         let renewed = query.refresh(&mut credential, &applicant).await;
                         Done::Renewed(credential, renewed)
                     }));
@@ -214,7 +236,13 @@ impl Connection {
             self.fail(WireError::topic_not_exist());
             return Next::Done;
         }
-        let admitted = self.admit(verb, Permission::Subscribe, subscribe.topic, Some(subscribe.channel), now);
+        let admitted = self.admit(
+            verb,
+            Permission::Subscribe,
+            subscribe.topic,
+            Some(subscribe.channel),
+            now,
+        );
         if matches!(admitted, Next::Done) {
             let doors = Arc::clone(&self.doors);
             let consumer = subscription::Consumer {
@@ -233,14 +261,23 @@ impl Connection {
     /// Waits for the job that the next command needs.
     pub(super) fn poll_waiting(&mut self, cx: &mut Context<'_>, now: Moment) {
         let Some(waiting) = &mut self.waiting else { return };
-        let Poll::Ready(done) = waiting.as_mut().poll(cx) else { return };
+        let Poll::Ready(done) = waiting.as_mut().poll(cx) else {
+            return;
+        };
         self.waiting = None;
         self.input_is_news = true;
         self.heartbeat.heard(now.as_nanos());
         match done {
             Done::Topic { topic: Ok(topic), .. } => self.topic = Some(topic),
-            Done::Topic { verb, topic: Err(error) } => {
-                self.fail(WireError::publish_failed(verb, self.features.dialect, error.reason()));
+            Done::Topic {
+                verb,
+                topic: Err(error),
+            } => {
+                self.fail(WireError::publish_failed(
+                    verb,
+                    self.features.dialect,
+                    error.reason(),
+                ));
             }
             Done::Refused(error) | Done::Subscribed(Err(error)) => self.fail(error),
             Done::Subscribed(Ok(subscription)) => {
@@ -252,7 +289,11 @@ impl Connection {
             }
             Done::Authenticated(Ok(credential)) => {
                 let grants = credential.grants();
-                let answer = auth::answer(grants.identity(), grants.identity_url(), grants.permission_count());
+                let answer = auth::answer(
+                    grants.identity(),
+                    grants.identity_url(),
+                    grants.permission_count(),
+                );
                 self.client.set_grants(grants);
                 self.credential = Some(credential);
                 self.respond(&answer);
@@ -271,7 +312,9 @@ impl Connection {
     pub(super) fn refuse(&mut self, refusal: Refusal<'_>) {
         let created = refusal.create_topic.filter(|_| self.doors.auto_create);
         let missing = created.filter(|name| self.doors.directory.topic(name.as_str()).is_none());
-        let Some(topic) = missing else { return self.fail(refusal.error) };
+        let Some(topic) = missing else {
+            return self.fail(refusal.error);
+        };
         let (directory, topic) = (Arc::clone(&self.doors.directory), topic.into());
         self.waiting = Some(Box::pin(async move {
             if let Err(error) = directory.create(&topic).await {

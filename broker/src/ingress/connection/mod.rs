@@ -115,13 +115,18 @@ impl Connection {
         if reasons.close || !self.doors.directory.is_open() {
             return Poll::Ready(());
         }
-        if reasons.deliver && let Some(subscription) = &mut self.subscription {
+        if reasons.deliver
+            && let Some(subscription) = &mut self.subscription
+        {
             subscription.has_news();
         }
         self.flush_topics();
         loop {
             self.poll_waiting(cx, now);
-            if self.replies.poll(cx, self.features.dialect, &mut self.wire.output) {
+            if self
+                .replies
+                .poll(cx, self.features.dialect, &mut self.wire.output)
+            {
                 self.ending = true;
             }
             self.deliver(now);
@@ -172,7 +177,11 @@ impl Connection {
             return true;
         }
         workspace::with(|workspace| {
-            let kept = if self.input.len() <= INPUT_COPIED { self.input.len() } else { 0 };
+            let kept = if self.input.len() <= INPUT_COPIED {
+                self.input.len()
+            } else {
+                0
+            };
             let (head, room) = workspace.read.split_at_mut(kept);
             head.copy_from_slice(&self.input[..kept]);
             let mut room = ReadBuf::new(room);
@@ -275,11 +284,19 @@ impl Connection {
 
     /// Has the task woken at the next deadline.
     fn wait_for_deadlines(&mut self, cx: &mut Context<'_>, beat: Option<Moment>) {
-        let deadlines = [beat, self.wire.deadline(), self.upgrade.as_ref().and_then(Upgrade::deadline)];
-        let Some(nearest) = deadlines.into_iter().flatten().min() else { return };
+        let deadlines = [
+            beat,
+            self.wire.deadline(),
+            self.upgrade.as_ref().and_then(Upgrade::deadline),
+        ];
+        let Some(nearest) = deadlines.into_iter().flatten().min() else {
+            return;
+        };
         if self.timer.is_elapsed() || nearest < self.timer_at {
             self.timer_at = nearest;
-            self.timer.as_mut().reset(self.doors.clock.instant(nearest).into());
+            self.timer
+                .as_mut()
+                .reset(self.doors.clock.instant(nearest).into());
         }
         if self.timer.as_mut().poll(cx).is_ready() {
             cx.waker().wake_by_ref();
@@ -300,7 +317,11 @@ impl Connection {
         let full = self.ending || self.subscription.as_ref().is_none_or(Subscription::is_full);
         let patience = self.features.heartbeat;
         loop {
-            if self.wire.poll_write(cx, buffering, full, now, patience).is_ready() {
+            if self
+                .wire
+                .poll_write(cx, buffering, full, now, patience)
+                .is_ready()
+            {
                 return Poll::Ready(());
             }
             if self.wire.waiting() > 0 || !self.go_on_upgrading(now) {

@@ -25,7 +25,12 @@ pub(super) struct Run<'a> {
 impl Run<'_> {
     /// An empty run; its messages are stamped `stamp`, nanoseconds since the Unix epoch.
     pub(super) fn new(stamp: i64) -> Self {
-        Self { stamp, verb: Verb::Pub, commands: 0, records: Vec::new() }
+        Self {
+            stamp,
+            verb: Verb::Pub,
+            commands: 0,
+            records: Vec::new(),
+        }
     }
 }
 
@@ -39,7 +44,10 @@ impl Connection {
         }
         // A batch was admitted before its body was read.
         if publish.verb != Verb::Mpub
-            && matches!(self.admit(publish.verb, Permission::Publish, publish.topic, None, now), Next::Again)
+            && matches!(
+                self.admit(publish.verb, Permission::Publish, publish.topic, None, now),
+                Next::Again
+            )
         {
             return Next::Again;
         }
@@ -101,6 +109,11 @@ impl Connection {
     fn create_topic(&mut self, publish: &Publish<'_>) {
         let (directory, verb) = (Arc::clone(&self.doors.directory), publish.verb);
         let name = publish.topic.into();
-        self.waiting = Some(Box::pin(async move { Done::Topic { verb, topic: directory.create(&name).await } }));
+        self.waiting = Some(Box::pin(async move {
+            Done::Topic {
+                verb,
+                topic: directory.create(&name).await,
+            }
+        }));
     }
 }

@@ -24,7 +24,11 @@ pub(super) struct Replies {
 enum Reply {
     Response(Vec<u8>),
     Error(WireError),
-    Published { ticket: Ticket, verb: Verb, commands: u32 },
+    Published {
+        ticket: Ticket,
+        verb: Verb,
+        commands: u32,
+    },
 }
 
 impl Replies {
@@ -48,7 +52,11 @@ impl Replies {
 
     /// `commands` publishes with `verb` are answered when `ticket` completes.
     pub(super) fn published(&mut self, ticket: Ticket, verb: Verb, commands: u32) {
-        self.waiting.push_back(Reply::Published { ticket, verb, commands });
+        self.waiting.push_back(Reply::Published {
+            ticket,
+            verb,
+            commands,
+        });
     }
 
     /// True when every command has its answer in the output.
@@ -81,7 +89,11 @@ impl Replies {
                         return true;
                     }
                 }
-                Reply::Published { ticket, verb, commands } => match Pin::new(ticket).poll(cx) {
+                Reply::Published {
+                    ticket,
+                    verb,
+                    commands,
+                } => match Pin::new(ticket).poll(cx) {
                     Poll::Pending => return false,
                     Poll::Ready(Ok(())) => {
                         let reply = output.reply();
@@ -154,7 +166,10 @@ mod tests {
         commit.complete(Err(LogError::Closed));
         assert!(poll(&mut replies, &mut output));
         let mut expected = Vec::new();
-        frame::put_error(&mut expected, &WireError::publish_failed(Verb::Pub, Dialect::Stock, "exiting"));
+        frame::put_error(
+            &mut expected,
+            &WireError::publish_failed(Verb::Pub, Dialect::Stock, "exiting"),
+        );
         assert_eq!(output.reply(), &expected);
     }
 }

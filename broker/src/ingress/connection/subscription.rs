@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nsqx_proto::message::codec::{Delivery, Layout, put_message};
-use nsqx_proto::message::id::{node_and_sequence, internal_id};
+use nsqx_proto::message::id::{internal_id, node_and_sequence};
 use nsqx_proto::message::{IdForm, MessageId};
 use nsqx_proto::session::Features;
 use nsqx_proto::{ChannelName, Dialect, TopicName, Verb, WireError};
@@ -63,7 +63,9 @@ impl Subscription {
             let live_topic = doors.directory.create(&topic).await.map_err(failed)?;
             let live = doors.directory.create_channel(&live_topic, &channel).await;
             let subscribed = match live {
-                Ok(live) => live.subscribe(consumer.id, rules, Arc::clone(&consumer.signal)).map(|()| live),
+                Ok(live) => live
+                    .subscribe(consumer.id, rules, Arc::clone(&consumer.signal))
+                    .map(|()| live),
                 Err(DirectoryError::Exiting) => Err(SubscribeError::Exiting),
                 Err(error) => return Err(failed(error)),
             };
@@ -90,7 +92,11 @@ impl Subscription {
             }
         }
         let ephemeral = topic.is_ephemeral() || channel.is_ephemeral();
-        let reason = if ephemeral { "to deleted topic/channel" } else { "exiting" };
+        let reason = if ephemeral {
+            "to deleted topic/channel"
+        } else {
+            "exiting"
+        };
         Err(WireError::subscribe_failed(reason))
     }
 
@@ -114,7 +120,10 @@ impl Subscription {
     /// Lets other consumers have what was offered while this connection can not take it.
     fn decline(&mut self, now: Moment) {
         if std::mem::take(&mut self.offered) {
-            let limit = TakeLimit { messages: 0, bytes: 0 };
+            let limit = TakeLimit {
+                messages: 0,
+                bytes: 0,
+            };
             self.channel.take(self.id, now, limit, &mut Deliveries::default());
         }
     }
@@ -128,16 +137,27 @@ impl Subscription {
 impl Connection {
     /// Takes messages from the channel and encodes them.
     pub(super) fn deliver(&mut self, now: Moment) {
-        let Some(subscription) = &mut self.subscription else { return };
-        let layout = Layout { dialect: self.features.dialect, ..Layout::default() };
+        let Some(subscription) = &mut self.subscription else {
+            return;
+        };
+        let layout = Layout {
+            dialect: self.features.dialect,
+            ..Layout::default()
+        };
         let node = self.doors.node_id;
         while subscription.news && !self.ending {
-            let Some(room) = OUTPUT_TARGET.checked_sub(self.wire.waiting()).filter(|room| *room > 0) else {
+            let Some(room) = OUTPUT_TARGET
+                .checked_sub(self.wire.waiting())
+                .filter(|room| *room > 0)
+            else {
                 return subscription.decline(now);
             };
             subscription.offered = false;
             workspace::with(|workspace| {
-                let limit = TakeLimit { messages: TAKE_MESSAGES, bytes: room };
+                let limit = TakeLimit {
+                    messages: TAKE_MESSAGES,
+                    bytes: room,
+                };
                 let deliveries = &mut workspace.deliveries;
                 deliveries.clear();
                 let taken = subscription.channel.take(subscription.id, now, limit, deliveries);
@@ -150,7 +170,9 @@ impl Connection {
                 let out = self.wire.output.message();
                 for item in &workspace.deliveries.items {
                     let chunk = &workspace.deliveries.chunks[item.chunk as usize];
-                    let Ok((record, _)) = Record::decode(&chunk[item.offset as usize..]) else { continue };
+                    let Ok((record, _)) = Record::decode(&chunk[item.offset as usize..]) else {
+                        continue;
+                    };
                     put_message(out, layout, &delivery(&record, node, item.attempts));
                 }
             });
@@ -159,7 +181,9 @@ impl Connection {
 
     /// Notes a FIN, REQ or TOUCH; a run of them is carried out under one lock.
     pub(super) fn settle_later(&mut self, verb: Verb, id: MessageId, delay_ms: u64, now: Moment) {
-        let Some(subscription) = &mut self.subscription else { return };
+        let Some(subscription) = &mut self.subscription else {
+            return;
+        };
         // An id of its own goes first: an imported message may carry one that this node gave it in an earlier log.
         let by_sequence = || {
             let (node, sequence) = id.internal_id(IdForm::Hex).map(node_and_sequence)?;
@@ -180,15 +204,22 @@ impl Connection {
 
     /// Carries out what was noted.
     pub(super) fn settle(&mut self, now: Moment) {
-        let Some(subscription) = &mut self.subscription else { return };
+        let Some(subscription) = &mut self.subscription else {
+            return;
+        };
         if subscription.settles.is_empty() {
             return;
         }
         let (replies, output, commands) = (&mut self.replies, &mut self.wire.output, &subscription.commands);
-        subscription.channel.settle(subscription.id, now, &subscription.settles, |index, error| {
-            let (verb, id) = commands[index];
-            replies.error(WireError::settle_failed(verb, id, IdForm::Hex, &error.to_string()), output);
-        });
+        subscription
+            .channel
+            .settle(subscription.id, now, &subscription.settles, |index, error| {
+                let (verb, id) = commands[index];
+                replies.error(
+                    WireError::settle_failed(verb, id, IdForm::Hex, &error.to_string()),
+                    output,
+                );
+            });
         subscription.settles.clear();
         subscription.commands.clear();
         subscription.news = true;

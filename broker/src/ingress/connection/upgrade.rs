@@ -23,7 +23,12 @@ pub(super) struct Upgrade {
 impl Upgrade {
     /// What `features` ask for; `None` when nothing has to be switched on.
     pub(super) fn after(features: &Features) -> Option<Self> {
-        let upgrade = Self { tls: features.tls, snappy: features.snappy, deflate: features.deflate, handshake: None };
+        let upgrade = Self {
+            tls: features.tls,
+            snappy: features.snappy,
+            deflate: features.deflate,
+            handshake: None,
+        };
         (upgrade.tls || upgrade.snappy || upgrade.deflate.is_some()).then_some(upgrade)
     }
 
@@ -41,7 +46,9 @@ impl Upgrade {
 impl Connection {
     /// Everything said so far has left: switches the next layer on. Answers whether there is something to say again.
     pub(super) fn go_on_upgrading(&mut self, now: Moment) -> bool {
-        let Some(upgrade) = &mut self.upgrade else { return false };
+        let Some(upgrade) = &mut self.upgrade else {
+            return false;
+        };
         if upgrade.handshake.is_some() {
             if self.wire.layers.is_handshaking() {
                 return false;
@@ -52,7 +59,9 @@ impl Connection {
                 self.client.set_tls(facts);
             }
         } else if std::mem::take(&mut upgrade.tls) {
-            let Some(config) = self.doors.tls.as_ref().map(|tls| tls.config()) else { return false };
+            let Some(config) = self.doors.tls.as_ref().map(|tls| tls.config()) else {
+                return false;
+            };
             upgrade.handshake = Some(now + HANDSHAKE_TIME);
             if let Err(error) = self.wire.layers.start_tls(config) {
                 self.layer_failed(&error);
@@ -78,7 +87,8 @@ impl Connection {
 
     /// The peer's bytes can not be read any more: it is told only while it waits for its handshake.
     pub(super) fn layer_failed(&mut self, error: &LayerError) {
-        self.span.in_scope(|| tracing::info!(%error, "connection can not be read"));
+        self.span
+            .in_scope(|| tracing::info!(%error, "connection can not be read"));
         if self.upgrade.is_some() {
             self.fail_handshake(&error.to_string());
         } else {

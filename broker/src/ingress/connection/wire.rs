@@ -67,7 +67,11 @@ impl Wire {
             if !self.layers.is_plain() {
                 self.encode(buffering, client_is_full);
             }
-            let bytes = if plain { self.output.due(buffering, client_is_full) } else { &self.raw[self.raw_sent..] };
+            let bytes = if plain {
+                self.output.due(buffering, client_is_full)
+            } else {
+                &self.raw[self.raw_sent..]
+            };
             if bytes.is_empty() {
                 self.deadline = None;
                 return Poll::Pending;

@@ -12,7 +12,7 @@ use super::*;
 use crate::clock::Clock;
 use crate::log::contract::{Watched, read_all};
 use crate::log::disk::recording::{Crash, Dice, Fails, RecordingDisk};
-use crate::log::engine::{Retention, Durability, LogError, Ticket, TopicLog};
+use crate::log::engine::{Durability, LogError, Retention, Ticket, TopicLog};
 use crate::log::record::NewRecord;
 use crate::log::sequence::{Sequence, SequenceRange};
 

@@ -16,7 +16,7 @@ use super::sync::Syncer;
 use super::topic::SegmentedLog;
 use crate::clock::Clock;
 use crate::log::disk::{Disk, RealDisk};
-use crate::log::engine::{Retention, Durability, LogError, TailWatch};
+use crate::log::engine::{Durability, LogError, Retention, TailWatch};
 use crate::log::sequence::Sequence;
 
 /// What holds for all logs of an engine.
@@ -146,7 +146,9 @@ impl SegmentedEngine {
             if let Some(log) = open {
                 log.abandon();
             }
-            self.services.handles.with_room(|| disk.remove_dir(&self.folder(number)))
+            self.services
+                .handles
+                .with_room(|| disk.remove_dir(&self.folder(number)))
         });
         removed
             .and_then(|()| disk.sync_dir(&self.services.options.root))

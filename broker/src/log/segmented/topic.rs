@@ -14,7 +14,9 @@ use super::engine::Services;
 use super::reader::Hints;
 use super::segment::Home;
 use super::view::View;
-use crate::log::engine::{Appended, Chunk, DelayedRecord, Durability, Footprint, LogError, TopicLog, Retention};
+use crate::log::engine::{
+    Appended, Chunk, DelayedRecord, Durability, Footprint, LogError, Retention, TopicLog,
+};
 use crate::log::news::{Announcer, News};
 use crate::log::pending::Pending;
 use crate::log::record::NewRecord;
