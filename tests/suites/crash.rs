@@ -91,7 +91,7 @@ fn live_and_die(broker: &Broker, durability: &str, end: End, lives: u32) {
 /// Consumes everything and checks that nothing is missing.
 fn drain(node: &Node, ledger: &Arc<Ledger>, mut rng: Rng) {
     let load = Load::start(node, ledger, 0, Manners::Finishing, &mut rng);
-    eventually("every channel is empty", Duration::from_secs(60), || {
+    eventually("every channel is empty", Duration::from_mins(1), || {
         let idle = |channel: &String| {
             let channel = node.channel(ledger.topic(), channel);
             ["depth", "in_flight_count", "deferred_count"]
