@@ -151,7 +151,10 @@ mod tests {
         let mut flow = flow();
         assert_eq!(flow.advance(Sequence::new(103), &[delayed(101)]), None);
         assert_eq!(flow.held_back().len(), 3);
-        assert_eq!(flow.set_channels(1), Some(handed(100, 103, vec![delayed(101)], true)));
+        assert_eq!(
+            flow.set_channels(1),
+            Some(handed(100, 103, vec![delayed(101)], true))
+        );
         assert_eq!(flow.set_channels(2), None);
         assert_eq!(flow.handed_over(), Sequence::new(103));
     }
@@ -179,7 +182,10 @@ mod tests {
         assert_eq!(dropped.len(), 2);
         flow.advance(Sequence::new(103), &[delayed(102)]);
         flow.drop_below(dropped.end);
-        assert_eq!(flow.set_channels(1), Some(handed(102, 103, vec![delayed(102)], true)));
+        assert_eq!(
+            flow.set_channels(1),
+            Some(handed(102, 103, vec![delayed(102)], true))
+        );
     }
 
     #[test]
