@@ -66,7 +66,7 @@ pub enum Door {
     Tls,
 }
 
-/// All routes, to be given to [`serve`].
+/// All routes, to be given to [`serve()`].
 pub fn service(desk: Arc<dyn Desk>, clock: Clock, door: Door) -> Router {
     let shared = dispatch::Shared { desk, clock, door };
     Router::new()
