@@ -139,8 +139,11 @@ impl<R> Future for Answer<R> {
 
 enum Request {
     Transact(Box<dyn FnOnce(&mut State) -> Reply + Send>),
-    Reopen(Box<dyn FnOnce(&Store) + Send>),
+    Reopen(Box<dyn FnOnce(&Store) -> Afterwards + Send>),
 }
+
+/// Tells whoever asked how it went.
+type Afterwards = Box<dyn FnOnce() + Send>;
 
 /// Answers one request once it is known whether the flush it waited for has worked.
 type Reply = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
