@@ -47,6 +47,7 @@ impl Database {
             .truncate(false)
             .open(dir.join("db"))
             .map_err(StoreError::broken)?;
+        remove_unfinished(dir).map_err(StoreError::broken)?;
         let sled = guarded(|| config.open())?;
         let database = Self {
             sled: Some(sled),
@@ -198,6 +199,18 @@ impl<'a> Staged<'a> {
     pub(super) fn into_writes(self) -> Writes {
         self.writes
     }
+}
+
+/// Removes what a crash or a full disk left of a snapshot that was being written: sled would take it for the newest one
+/// and find it corrupt. The one before is still there.
+fn remove_unfinished(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == "generating") {
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes the entries of a folder survive a power cut.

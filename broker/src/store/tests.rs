@@ -366,6 +366,16 @@ fn a_broken_store_refuses_changes_and_is_written_anew() {
 }
 
 #[test]
+fn a_snapshot_that_was_being_written_is_not_believed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, channel) = store_with_a_channel(dir.path());
+    let snapshot = dir.path().join("sled/snap.00000000000000FF.generating");
+    fs::write(snapshot, "the beginning of a snapshot").unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    assert!(store.load(channel).unwrap().is_some());
+}
+
+#[test]
 fn many_callers_share_one_thread_and_every_answer_is_durable() {
     let dir = tempfile::tempdir().unwrap();
     let (handle, thread) = StoreThread::start(Store::open(dir.path()).unwrap()).unwrap();
