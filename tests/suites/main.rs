@@ -14,6 +14,7 @@ mod disconnects;
 mod disk;
 mod disk_full;
 mod docs;
+mod ephemeral;
 mod flags;
 mod flow;
 mod garbage;

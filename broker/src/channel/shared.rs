@@ -18,7 +18,7 @@ use super::{Channel, ConsumerCounts, ConsumerRules, Counts, Deliveries, SettleEr
 use crate::clock::{Clock, Moment};
 use crate::egress::signal::Signal;
 use crate::ids::ConnectionId;
-use crate::log::engine::TopicLog;
+use crate::log::engine::{DelayedRecord, TopicLog};
 use crate::log::sequence::{Sequence, SequenceRange};
 use crate::metrics::latency::LatencyWindow;
 use crate::store::cursor::{ChannelNumber, CursorDelta};
@@ -290,15 +290,15 @@ impl SharedChannel {
     }
 
     /// Continues at `to`; what was in flight or deferred is dropped. Delayed records from there on wait for what is left
-    /// of their delay, once they are found: until then they are not delivered.
-    pub fn seek(&self, to: Sequence) {
+    /// of their delay since `delay_start`, once they are found: until then they are not delivered.
+    pub fn seek(&self, to: Sequence, delay_start: impl Fn(&DelayedRecord) -> i64 + Send + Sync + 'static) {
         let mut inner = self.caught_up();
         let range = SequenceRange::new(to, inner.machine.handed_over());
         inner.machine.seek(to, self.log.count(range));
         self.latency.iter().for_each(|latency| latency.lock().forget());
         self.mark_dirty();
         self.settled(inner);
-        self.announce(range);
+        self.announce(range, Arc::new(delay_start));
     }
 
     /// Refuses new consumers if there are none; answers whether that is so.
@@ -373,7 +373,7 @@ impl SharedChannel {
     /// Everything below may go from the log: it is finished, and stored as such if the channel is stored.
     pub fn stored_floor(&self) -> Sequence {
         // Never above the machine's: news of a floor that was stored before a seek may come after it.
-        let floor = self.inner.lock().machine.floor();
+        let floor = self.caught_up().machine.floor();
         match self.number {
             Some(_) => floor.min(Sequence::new(self.stored_floor.load(Ordering::Acquire))),
             None => floor,
@@ -464,22 +464,23 @@ impl SharedChannel {
     }
 
     /// Finds the delayed records in `range` and has them wait for what is left of their delays.
-    fn announce(&self, range: SequenceRange) {
+    fn announce(&self, range: SequenceRange, delay_start: Arc<dyn Fn(&DelayedRecord) -> i64 + Send + Sync>) {
         let Some(this) = self.this.upgrade() else { return };
         self.rooms
             .blocking
             .spawn_blocking(move || match this.log.delayed(range) {
                 Ok(records) => {
                     let (wall, now) = (this.rooms.clock.wall(), this.rooms.clock.now());
+                    let left = |record: &DelayedRecord| record.left(delay_start(record), wall);
                     let due: Vec<_> = records
                         .iter()
-                        .map(|record| (record.sequence, now + record.left(record.published, wall)))
+                        .map(|record| (record.sequence, now + left(record)))
                         .collect();
                     this.delayed(&due);
                 }
                 Err(error) => {
                     tracing::error!(channel = %this.name, %error, "can not look for delayed records now");
-                    this.after_a_pause(move |this| this.announce(range));
+                    this.after_a_pause(move |this| this.announce(range, delay_start));
                 }
             });
     }

@@ -142,7 +142,8 @@ impl Desk for Node {
             let log = Arc::clone(topic.log());
             let wanted = self.blocking(move || place(&*log, to)).await?;
             let to = wanted.max(topic.log().oldest()).min(topic.handed_over());
-            channel.seek(to);
+            let of = Arc::clone(&topic);
+            channel.seek(to, move |record| of.delay_start(record));
             self.store_now(&topic, Arc::clone(&channel)).await?;
             Ok(Place {
                 sequence: to.get(),

@@ -17,6 +17,7 @@ use crate::store::catalogue::{self, Catalogue, HandedOver, Hold};
 use crate::store::cursor::{StoredCursor, TopicNumber};
 use crate::store::cursors::CursorStore;
 use crate::topic::directory::Directory;
+use crate::topic::flow::delay_start;
 use crate::topic::founding::Founding;
 use crate::topic::relay::Relay;
 use crate::topic::{self, Topic};
@@ -182,12 +183,6 @@ pub(super) fn due(record: &DelayedRecord, holds: &[Hold]) -> i64 {
         .unwrap_or(i64::MAX)
         .saturating_mul(1_000_000);
     delay_start(record, holds).saturating_add(length)
-}
-
-/// A record's delay runs from its publish, or from the end of the hold that it was caught in (C-51).
-fn delay_start(record: &DelayedRecord, holds: &[Hold]) -> i64 {
-    let hold = holds.iter().find(|hold| hold.range.contains(record.sequence));
-    hold.map_or(record.published, |hold| hold.ended)
 }
 
 fn machine(

@@ -202,6 +202,10 @@ fn prober(node: Arc<Node>) -> Work {
             if works {
                 node.mend_store().await;
             }
+            let directory = Arc::clone(&node.directory);
+            let _ = Handle::current()
+                .spawn_blocking(move || directory.trim_volatile())
+                .await;
         }
     })
 }

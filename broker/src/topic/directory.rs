@@ -288,6 +288,15 @@ impl Directory {
         .await
     }
 
+    /// Lets the logs go of what is finished and never stored.
+    pub fn trim_volatile(&self) {
+        for topic in self.live_topics() {
+            if topic.is_volatile() {
+                topic.trim();
+            }
+        }
+    }
+
     /// Lets the logs go of what these channels have finished and stored.
     pub fn trim(&self, channels: &[Arc<SharedChannel>]) {
         let logs: HashSet<*const ()> = channels.iter().map(|channel| channel.log_address()).collect();

@@ -4,6 +4,7 @@
 
 use crate::log::engine::DelayedRecord;
 use crate::log::sequence::{Sequence, SequenceRange};
+use crate::store::catalogue::Hold;
 
 /// A topic's hand-over position and what holds it back.
 #[derive(Debug)]
@@ -14,6 +15,13 @@ pub struct Flow {
     starting: bool,
     channels: usize,
     held: Vec<DelayedRecord>,
+}
+
+/// When the delay of a record began, in nanoseconds since the Unix epoch: with its publish, or with the end of the one of
+/// `holds` that it was caught in (C-51).
+pub fn delay_start(record: &DelayedRecord, holds: &[Hold]) -> i64 {
+    let hold = holds.iter().find(|hold| hold.range.contains(record.sequence));
+    hold.map_or(record.published, |hold| hold.ended)
 }
 
 /// Records that all channels of the topic get now.

@@ -48,6 +48,8 @@ pub struct Topic {
     incarnation: u64,
     /// Messages that an ephemeral topic holds back at most; the oldest go first.
     bound: Option<u64>,
+    /// Where the log ended when a topic in memory last let go of finished records.
+    trimmed: AtomicU64,
     settings: Mutex<TopicSettings>,
     state: Mutex<State>,
     /// Holds that ended with delayed records in them, as long as these exist.
@@ -112,6 +114,7 @@ impl Topic {
             clock,
             incarnation: parts.incarnation,
             bound: parts.bound,
+            trimmed: AtomicU64::new(parts.handed_over.get()),
             settings: Mutex::new(parts.settings),
             state: Mutex::new(State {
                 flow,
@@ -189,7 +192,21 @@ impl Topic {
         self.change(|flow| flow.advance(end, delayed));
         if let Some(bound) = self.bound {
             self.keep_newest(bound);
+            if end.since(Sequence::new(self.trimmed.load(Ordering::Relaxed))) >= TRIMMED_AFTER {
+                self.trimmed.store(end.get(), Ordering::Relaxed);
+                self.trim();
+            }
         }
+    }
+
+    /// When the delay of a record began, in nanoseconds since the Unix epoch.
+    pub fn delay_start(&self, record: &DelayedRecord) -> i64 {
+        flow::delay_start(record, &self.holds.lock())
+    }
+
+    /// True when some of what its channels have finished is never stored, so that no checkpoint lets go of it.
+    pub fn is_volatile(&self) -> bool {
+        self.number.is_none() || self.channels().iter().any(|channel| channel.number().is_none())
     }
 
     fn keep_newest(&self, bound: u64) {
@@ -376,3 +393,6 @@ impl Topic {
         }
     }
 }
+
+/// Records after which a topic in memory lets go of finished ones.
+const TRIMMED_AFTER: u64 = 1000;
