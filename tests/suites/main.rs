@@ -32,6 +32,7 @@ mod migrate;
 mod output_buffer;
 mod persistence;
 mod publish;
+mod regressions;
 mod seek;
 mod states;
 mod statsd;

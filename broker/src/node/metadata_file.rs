@@ -2,6 +2,7 @@
 //! else wrote it. The store is the truth. Must not know how the file looks.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
@@ -12,7 +13,7 @@ use crate::topic::directory::Directory;
 pub(super) struct MetadataFile {
     folder: PathBuf,
     /// Fingerprint of what lies there.
-    turn: Mutex<[u8; 8]>,
+    turn: Arc<Mutex<[u8; 8]>>,
 }
 
 impl MetadataFile {
@@ -21,7 +22,7 @@ impl MetadataFile {
         let content = std::fs::read(folder.join(nsqd_dat::FILE_NAME)).unwrap_or_default();
         Self {
             folder,
-            turn: Mutex::new(fingerprint(&content)),
+            turn: Arc::new(Mutex::new(fingerprint(&content))),
         }
     }
 
@@ -30,37 +31,46 @@ impl MetadataFile {
         *self.turn.lock().await
     }
 
-    /// Writes what is there now. A failure is logged: the store has it all the same.
-    pub(super) async fn write(&self, directory: &Directory) {
-        let mut on_disk = self.turn.lock().await;
-        let content = match nsqd_dat::encode(&entries(directory)) {
-            Ok(content) => content,
-            Err(error) => return tracing::error!(%error, "can not write nsqd.dat"),
-        };
-        let folder = self.folder.clone();
-        let (next, present) = (fingerprint(content.as_bytes()), *on_disk);
-        let answer = directory.founding().store.transact(move |transaction| {
-            if transaction.catalogue().fact(NEXT) != Some(&next) {
-                transaction.set_fact(PRESENT, Some(present.to_vec()))?;
-                transaction.set_fact(NEXT, Some(next.to_vec()))?;
-            }
-            Ok(())
-        });
-        // Noted first: a file that is ours must never be taken for somebody else's, whichever of the two a crash or a
-        // full disk leaves.
-        if let Err(error) = answer.await {
-            return tracing::error!(%error, "can not note the fingerprint of nsqd.dat, which stays as it is");
+    /// Writes what is there now. A failure is logged: the store has it all the same. Cancel safe: what was begun is ended,
+    /// and the next one waits for it, so that no older content comes after a newer one.
+    pub(super) async fn write(&self, directory: &Arc<Directory>) {
+        let (directory, folder, turn) = (Arc::clone(directory), self.folder.clone(), Arc::clone(&self.turn));
+        let runtime = directory.founding().runtime().clone();
+        let written =
+            runtime.spawn(async move { write_in_turn(&directory, folder, &mut *turn.lock().await).await });
+        if let Err(error) = written.await {
+            tracing::error!(%error, "can not write nsqd.dat");
         }
-        let written = directory
-            .founding()
-            .runtime()
-            .spawn_blocking(move || nsqd_dat::write(&folder, &content))
-            .await;
-        match written {
-            Ok(Ok(())) => *on_disk = next,
-            Ok(Err(error)) => tracing::error!(%error, "can not write nsqd.dat"),
-            Err(error) => tracing::error!(%error, "can not write nsqd.dat"),
+    }
+}
+
+async fn write_in_turn(directory: &Directory, folder: PathBuf, on_disk: &mut [u8; 8]) {
+    let content = match nsqd_dat::encode(&entries(directory)) {
+        Ok(content) => content,
+        Err(error) => return tracing::error!(%error, "can not write nsqd.dat"),
+    };
+    let (next, present) = (fingerprint(content.as_bytes()), *on_disk);
+    let answer = directory.founding().store.transact(move |transaction| {
+        if transaction.catalogue().fact(NEXT) != Some(&next) {
+            transaction.set_fact(PRESENT, Some(present.to_vec()))?;
+            transaction.set_fact(NEXT, Some(next.to_vec()))?;
         }
+        Ok(())
+    });
+    // Noted first: a file that is ours must never be taken for somebody else's, whichever of the two a crash or a
+    // full disk leaves.
+    if let Err(error) = answer.await {
+        return tracing::error!(%error, "can not note the fingerprint of nsqd.dat, which stays as it is");
+    }
+    let written = directory
+        .founding()
+        .runtime()
+        .spawn_blocking(move || nsqd_dat::write(&folder, &content))
+        .await;
+    match written {
+        Ok(Ok(())) => *on_disk = next,
+        Ok(Err(error)) => tracing::error!(%error, "can not write nsqd.dat"),
+        Err(error) => tracing::error!(%error, "can not write nsqd.dat"),
     }
 }
 

@@ -183,7 +183,11 @@ fn timekeeper(node: Arc<Node>) -> Work {
 
 fn saver(node: Arc<Node>) -> Work {
     Box::pin(async move {
-        let trim = |channels: &[Arc<SharedChannel>]| node.directory.trim(channels);
+        let trim = |channels: &[Arc<SharedChannel>]| {
+            let (directory, channels) = (Arc::clone(&node.directory), channels.to_vec());
+            // Files are deleted.
+            Handle::current().spawn_blocking(move || directory.trim(&channels));
+        };
         node.saver.run(trim).await;
     })
 }

@@ -101,7 +101,7 @@ pub(super) fn start(
         retention_time: config.topic.retention_time,
         retention_bytes: config.topic.retention_bytes,
     };
-    let health = Arc::new(Health::new(handle.clone()));
+    let health = Arc::new(Health::new(handle.watch_fault()));
     let timekeeper = Arc::new(Timekeeper::default());
     let saver = Arc::new(Saver::new(handle.clone(), config.channel.checkpoint_interval));
     let directory = Directory::new(Founding {

@@ -29,6 +29,17 @@ pub struct StoreHandle {
 /// Why the store is broken, as the last request left it. Set before that request is answered.
 type Fault = Arc<Mutex<Option<StoreError>>>;
 
+/// Sees whether the store is broken; see [`StoreHandle::fault`].
+#[derive(Clone, Debug)]
+pub struct FaultWatch(Fault);
+
+impl FaultWatch {
+    /// Why the store is broken; `None` = it works.
+    pub fn fault(&self) -> Option<StoreError> {
+        self.0.lock().clone()
+    }
+}
+
 /// The thread that owns the store. It ends when the last handle is gone.
 #[derive(Debug)]
 pub struct StoreThread {
@@ -87,6 +98,11 @@ impl StoreHandle {
     /// Why the store is broken; `None` = it works. Waits for nothing: the store's thread keeps it up to date.
     pub fn fault(&self) -> Option<StoreError> {
         self.fault.lock().clone()
+    }
+
+    /// Tells the same without keeping the store's thread alive.
+    pub fn watch_fault(&self) -> FaultWatch {
+        FaultWatch(Arc::clone(&self.fault))
     }
 
     /// As [`Store::reopen`], answered later.

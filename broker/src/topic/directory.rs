@@ -57,6 +57,8 @@ impl DirectoryError {
             Self::TopicNotFound => "topic not found",
             Self::ChannelNotFound => "channel not found",
             Self::Exiting | Self::Log(LogError::Closed) | Self::Store(StoreError::Closed) => "exiting",
+            // Somebody else deleted what the change was for.
+            Self::Store(StoreError::UnknownTopic(_) | StoreError::UnknownChannel(_)) => "exiting",
             Self::Store(_) | Self::Log(_) => "the change could not be stored",
         }
     }
@@ -195,7 +197,7 @@ impl Directory {
         self.founding.runtime().spawn(async move {
             if channel.close_if_unused()
                 && let Err(error) = this.delete_channel_now(&topic, &channel).await
-                && !matches!(error, DirectoryError::ChannelNotFound)
+                && !matches!(error, DirectoryError::ChannelNotFound | DirectoryError::TopicNotFound)
             {
                 tracing::warn!(topic = %topic.name(), channel = %channel.name(), %error, "can not delete the channel");
             }
@@ -410,6 +412,9 @@ impl Directory {
     ) -> Result<(), DirectoryError> {
         {
             let _turn = topic.admin.lock().await;
+            if topic.is_closed() {
+                return Err(DirectoryError::TopicNotFound);
+            }
             let known = topic.channel(channel.name().as_str());
             if !known.is_some_and(|known| Arc::ptr_eq(&known, channel)) {
                 return Err(DirectoryError::ChannelNotFound);

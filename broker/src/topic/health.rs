@@ -9,13 +9,13 @@ use std::fmt::Display;
 use parking_lot::Mutex;
 
 use crate::store::cursor::TopicNumber;
-use crate::store::handle::StoreHandle;
+use crate::store::handle::FaultWatch;
 
 /// Everything that fails now.
 #[derive(Debug)]
 pub struct Health {
     /// Asked, not told: it must be red before the first one it refuses has heard of it.
-    store: StoreHandle,
+    store: FaultWatch,
     faults: Mutex<BTreeMap<Source, String>>,
 }
 
@@ -30,7 +30,7 @@ pub enum Source {
 
 impl Health {
     /// Healthy as long as `store` works and nobody tells otherwise.
-    pub fn new(store: StoreHandle) -> Self {
+    pub fn new(store: FaultWatch) -> Self {
         Self {
             store,
             faults: Mutex::default(),
@@ -64,6 +64,7 @@ impl Health {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::handle::StoreHandle;
     use crate::store::handle::StoreThread;
     use crate::store::{Store, StoreError};
 
@@ -79,7 +80,7 @@ mod tests {
     #[test]
     fn each_source_takes_back_its_own_fault_only() {
         with_store(|store, _| {
-            let health = Health::new(store.clone());
+            let health = Health::new(store.watch_fault());
             let (one, other) = (Source::Log(TopicNumber(1)), Source::Log(TopicNumber(2)));
             assert_eq!(health.state(), Ok(()));
             health.report(one, Err("full"));
@@ -95,7 +96,7 @@ mod tests {
     #[test]
     fn a_broken_store_is_seen_as_soon_as_it_has_refused_and_no_longer_than_it_is_broken() {
         with_store(|store, path| {
-            let health = Health::new(store.clone());
+            let health = Health::new(store.watch_fault());
             let away = path.with_extension("away");
             std::fs::rename(path, &away).unwrap();
             let refused = store

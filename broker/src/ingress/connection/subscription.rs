@@ -146,6 +146,10 @@ impl Connection {
 
     /// Takes messages from the channel and encodes them.
     pub(super) fn deliver(&mut self, now: Moment) {
+        if self.ending {
+            // What the channel would offer to a connection that goes is for the others.
+            self.subscription = None;
+        }
         let Some(subscription) = &mut self.subscription else {
             return;
         };
@@ -154,7 +158,7 @@ impl Connection {
             ..Layout::default()
         };
         let node = self.doors.node_id;
-        while subscription.news && !self.ending {
+        while subscription.news {
             let Some(room) = OUTPUT_TARGET
                 .checked_sub(self.wire.waiting())
                 .filter(|room| *room > 0)

@@ -16,6 +16,8 @@ use crate::log::sequence::SequenceRange;
 /// What only the one who writes touches.
 #[derive(Default)]
 pub(super) struct Writer {
+    /// The log was deleted: nothing of it is to be synced or written anew.
+    pub(super) abandoned: bool,
     pub(super) place: Option<Place>,
     /// Written, but not answered before the next sync.
     pub(super) awaiting: VecDeque<Batch>,

@@ -49,7 +49,7 @@ impl SegmentedLog {
     pub(super) fn sync_job(self: &Arc<Self>) -> Option<SyncJob> {
         let mut writer = self.writer.lock();
         writer.begin_sync();
-        if writer.hurt {
+        if writer.hurt || writer.abandoned {
             return None;
         }
         let job = self.collect_job(&writer);
@@ -99,6 +99,7 @@ impl SegmentedLog {
         {
             let mut writer = self.writer.lock();
             match outcome {
+                _ if writer.abandoned => {}
                 Ok(()) => {
                     for target in &job.targets {
                         target.segment.synced(target.len, target.end);

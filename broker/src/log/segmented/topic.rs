@@ -86,8 +86,10 @@ impl SegmentedLog {
             for batch in writer.awaiting.drain(..).chain(pending) {
                 self.fail(batch.commit, batch.range, LogError::Closed);
             }
-            writer.dirty.clear();
-            writer.place = None;
+            *writer = Writer {
+                abandoned: true,
+                ..Writer::default()
+            };
         }
         let view = std::mem::take(&mut *self.view.lock());
         for segment in view.segments {
