@@ -45,8 +45,8 @@ enum Finished {
     No,
     /// Executed, as a later answer has told; a crash may undo what is young.
     At(Instant),
-    /// Whatever happens: it must not come again.
-    ForGood,
+    /// Whatever happens: it must not come again. So long before the broker ended was it finished.
+    ForGood(Duration),
 }
 
 impl Ledger {
@@ -119,12 +119,12 @@ impl Ledger {
             .get_mut(channel)
             .expect("a channel of the ledger");
         let delivered = delivered.entry(name.clone()).or_default();
-        assert!(
-            matches!(delivered.finished, Finished::No),
-            "{channel}: {name} comes again (attempt {}), finished {:?}",
-            message.attempts,
-            delivered.finished
-        );
+        let again = format!("{channel}: {name} comes again (attempt {})", message.attempts);
+        match delivered.finished {
+            Finished::No => {}
+            Finished::At(at) => panic!("{again}, finished {:?} ago", at.elapsed()),
+            Finished::ForGood(age) => panic!("{again}, finished {age:?} before the broker ended"),
+        }
         delivered.times += 1;
         entries.repeats += u64::from(message.attempts > 1);
         name
@@ -149,8 +149,8 @@ impl Ledger {
         for delivered in entries.channels.values_mut().flat_map(HashMap::values_mut) {
             delivered.finished = match delivered.finished {
                 Finished::At(at) if at + window > end => Finished::No,
-                Finished::At(_) | Finished::ForGood => Finished::ForGood,
-                Finished::No => Finished::No,
+                Finished::At(at) => Finished::ForGood(end - at),
+                settled => settled,
             };
         }
     }

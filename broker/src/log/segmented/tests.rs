@@ -338,6 +338,17 @@ fn too_many_open_files_refuse_and_recover() {
 }
 
 #[test]
+fn a_deleted_log_asks_nothing_more_of_the_disk() {
+    let bench = Bench::new(Durability::Interval, 1000);
+    bench.put(5, &[0; 72]);
+    bench.engine.remove(7).unwrap();
+    let moment = bench.disk.moment();
+    bench.engine.sync_round();
+    assert_eq!(bench.disk.moment(), moment);
+    assert!(bench.healthy());
+}
+
+#[test]
 fn a_sync_without_file_descriptors_is_put_off() {
     let bench = Bench::new(Durability::Interval, 1000);
     bench.put(5, &[0; 72]);
