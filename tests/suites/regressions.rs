@@ -60,5 +60,5 @@ fn a_broker_stops_after_topics_were_deleted_right_after_their_first_message(brok
             .post(&format!("/topic/delete?topic={topic}"), "")
             .expect_done();
     }
-    node.terminate();
+    let _stopped = node.terminate();
 }

@@ -56,9 +56,12 @@ impl DirectoryError {
         match self {
             Self::TopicNotFound => "topic not found",
             Self::ChannelNotFound => "channel not found",
-            Self::Exiting | Self::Log(LogError::Closed) | Self::Store(StoreError::Closed) => "exiting",
-            // Somebody else deleted what the change was for.
-            Self::Store(StoreError::UnknownTopic(_) | StoreError::UnknownChannel(_)) => "exiting",
+            // Unknown to the store: somebody else deleted what the change was for.
+            Self::Exiting
+            | Self::Log(LogError::Closed)
+            | Self::Store(StoreError::Closed | StoreError::UnknownTopic(_) | StoreError::UnknownChannel(_)) => {
+                "exiting"
+            }
             Self::Store(_) | Self::Log(_) => "the change could not be stored",
         }
     }
