@@ -65,6 +65,13 @@ impl FakeLookupd {
         })
     }
 
+    /// Waits for a command line that begins like this and gives it.
+    pub fn await_line_starting(&self, start: &str, within: Duration) -> Sent {
+        eventually(&format!("nsqd sends {start}"), within, || {
+            self.sent().into_iter().find(|sent| sent.line.starts_with(start))
+        })
+    }
+
     /// Requests at the HTTP side.
     pub fn requests(&self) -> Vec<Request> {
         self.http.as_ref().map_or_else(Vec::new, HttpStub::requests)

@@ -84,8 +84,6 @@ pub struct ChannelStats {
     pub dropped_count: u64,
     /// False while `depth` is an upper bound.
     pub depth_exact: bool,
-    /// Age of the oldest message that is not finished, in milliseconds; 0 without any.
-    pub oldest_message_age_ms: u64,
     /// Shown when the question names a topic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<ChannelSettings>,

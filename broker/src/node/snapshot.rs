@@ -81,7 +81,6 @@ impl Node {
             finished_count: counts.finish_count,
             dropped_count: counts.dropped,
             depth_exact: true,
-            oldest_message_age_ms: 0,
             settings: Some(ChannelSettings {
                 paused: channel.is_paused(),
             }),

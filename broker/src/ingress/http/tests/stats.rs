@@ -218,7 +218,7 @@ async fn stock_fields_come_first_in_stock_order() {
         r#"{"channel_name":"a","depth":0,"backend_depth":0,"in_flight_count":0,"deferred_count":0,"#,
         r#""message_count":0,"requeue_count":0,"timeout_count":0,"client_count":0,"clients":null,"paused":false,"#,
         r#""e2e_processing_latency":{"count":0,"percentiles":null},"delivered_count":0,"finished_count":0,"#,
-        r#""dropped_count":0,"depth_exact":true,"oldest_message_age_ms":0,"settings":{"paused":false}}],"#,
+        r#""dropped_count":0,"depth_exact":true,"settings":{"paused":false}}],"#,
         r#""depth":0,"backend_depth":0,"message_count":0,"message_bytes":0,"paused":false,"#,
         r#""e2e_processing_latency":{"count":0,"percentiles":null},"disk_bytes":0,"memory_bytes":0,"#,
         r#""oldest_sequence":0,"newest_sequence":0,"settings":{"durability":"interval","retention_time":"0s","#,

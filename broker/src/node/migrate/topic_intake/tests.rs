@@ -1,3 +1,5 @@
+//! Duty: what one topic takes in, told by what lies in its log and cursors afterwards.
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
